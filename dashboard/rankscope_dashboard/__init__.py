@@ -1,0 +1,1 @@
+"""The dashboard of rankscope: it draws reports and tables, and computes nothing."""

@@ -1,0 +1,1 @@
+"""The network model and the bucket_cap_mb simulator."""

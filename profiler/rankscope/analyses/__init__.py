@@ -1,0 +1,1 @@
+"""Pure functions from a run to a frozen result; one file each, none imports another."""

@@ -1,0 +1,1 @@
+"""Rows joined across streams, threads and ranks: launches, steps, collectives, clocks."""

@@ -1,0 +1,1 @@
+"""Report and limits to a verdict."""

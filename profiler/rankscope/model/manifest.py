@@ -1,0 +1,142 @@
+"""The collector's own facts about a window, kept under the trace's top-level key `rankscope`.
+
+Standard library only: the collector writes it beside torch alone. Readers ignore unknown keys; a new key
+raises the minor version, a change of meaning the major one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+MANIFEST_KEY = "rankscope"
+MANIFEST_NAME = "rankscope-manifest"
+MANIFEST_VERSION = "1.0"
+
+
+@dataclass(frozen=True)
+class ManifestFormat:
+    """Name and version of the manifest's format."""
+
+    name: str = MANIFEST_NAME
+    version: str = MANIFEST_VERSION
+
+
+@dataclass(frozen=True)
+class ManifestGroup:
+    """A process group: its name on this rank, its description, its backend and its global ranks."""
+
+    name: str
+    description: str = ""
+    backend: str = ""
+    ranks: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """Wall time of one step on the host.
+
+    Attributes:
+        step: number of the step, as in `ProfilerStep#<step>`.
+        started_unix_ns: wall-clock nanoseconds since the Unix epoch.
+        duration_ns: from this `Collector.step()` to the next, by the monotonic clock.
+        recorded: whether the profiler was recording during the step.
+    """
+
+    step: int
+    started_unix_ns: int
+    duration_ns: int
+    recorded: bool
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a watched module: qualified name, number of elements, dtype ("float32"), bytes."""
+
+    name: str
+    elements: int
+    dtype: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class BucketLayout:
+    """One DDP bucket: its index (launch order), bytes, dtype, and its parameters' indices in `parameters`."""
+
+    index: int
+    size_bytes: int
+    dtype: str
+    parameters: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class DdpFacts:
+    """What DDP says of one watched module, from `_get_ddp_logging_data()`.
+
+    Attributes:
+        module: class name of the wrapped module.
+        bucket_cap_bytes: `bucket_cap_mb` in bytes; None if the logging data does not hold it.
+        first_bucket_bytes: cap of the first bucket, where it differs.
+        has_rebuilt_buckets: whether the layout below is the rebuilt one.
+        find_unused_parameters, static_graph, gradient_as_bucket_view: DDP's flags.
+        buckets: the current layout, in index order.
+        parameters: the parameters that require a gradient, in `parameters()` order.
+        ready_order: indices of `parameters` in the order in which gradients became ready; [] if unknown.
+        communication_hook: name of a registered communication hook, "" if none.
+        averages: DDP's own averages in ns (`avg_backward_compute_time`, ...), as it names them.
+    """
+
+    module: str
+    bucket_cap_bytes: int | None = None
+    first_bucket_bytes: int | None = None
+    has_rebuilt_buckets: bool | None = None
+    find_unused_parameters: bool | None = None
+    static_graph: bool | None = None
+    gradient_as_bucket_view: bool | None = None
+    buckets: list[BucketLayout] = field(default_factory=list)
+    parameters: list[Parameter] = field(default_factory=list)
+    ready_order: list[int] = field(default_factory=list)
+    communication_hook: str = ""
+    averages: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ClockSample:
+    """One reading of this rank's clocks: wall clock and monotonic clock, in ns, taken together."""
+
+    unix_ns: int
+    monotonic_ns: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All facts of one window of one rank.
+
+    Attributes:
+        format: name and version of this format.
+        rank, world_size, local_rank: of the default process group; rank 0 of 1 without torch.distributed.
+        window: number of the recorded window on this rank, from 0.
+        host: host name, "" if scrubbed.
+        backend: backend of the default process group, "" without torch.distributed.
+        versions: component -> version ("rankscope", "torch", "python", "cuda", "nccl").
+        groups: process groups that this rank is in, in creation order.
+        steps: wall times of all steps since the last window, recorded or not.
+        ddp: one entry per watched DDP module.
+        clock_samples: readings at the window's start and end.
+        labels: free text of the user.
+        notes: what the collector could not record, and why.
+    """
+
+    format: ManifestFormat = field(default_factory=ManifestFormat)
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int | None = None
+    window: int = 0
+    host: str = ""
+    backend: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    groups: list[ManifestGroup] = field(default_factory=list)
+    steps: list[StepTime] = field(default_factory=list)
+    ddp: list[DdpFacts] = field(default_factory=list)
+    clock_samples: list[ClockSample] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)

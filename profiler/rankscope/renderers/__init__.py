@@ -1,0 +1,1 @@
+"""Report to text, one file per format; deterministic: no clock, no environment."""

@@ -1,0 +1,1 @@
+"""Where runs are kept: an fsspec URL, written atomically."""
