@@ -82,6 +82,8 @@ class DdpFacts:
         parameters: the parameters that require a gradient, in `parameters()` order.
         ready_order: indices of `parameters` in the order in which gradients became ready; [] if unknown.
         communication_hook: name of a registered communication hook, "" if none.
+        group: name of the process group that carries its buckets, as in `Manifest.groups`; "" if unknown.
+        bucket_caps_bytes: the caps of `bucket_cap_mb_list`, one per bucket; [] where it was not used.
         averages: DDP's own averages in ns (`avg_backward_compute_time`, ...), as it names them.
     """
 
@@ -96,6 +98,8 @@ class DdpFacts:
     parameters: list[Parameter] = field(default_factory=list)
     ready_order: list[int] = field(default_factory=list)
     communication_hook: str = ""
+    group: str = ""
+    bucket_caps_bytes: list[int] = field(default_factory=list)
     averages: dict[str, int] = field(default_factory=dict)
 
 
@@ -119,11 +123,12 @@ class Manifest:
         backend: backend of the default process group, "" without torch.distributed.
         versions: component -> version ("rankscope", "torch", "python", "cuda", "nccl").
         groups: process groups that this rank is in, in creation order.
-        steps: wall times of all steps since the last window, recorded or not.
+        steps: wall times of the finished steps since the last window (the latest 10,000), recorded or not.
         ddp: one entry per watched DDP module.
         clock_samples: readings at the window's start and end.
         labels: free text of the user.
         notes: what the collector could not record, and why.
+        unfinished_step: the step that was running when recording ended early; None if the window is whole.
     """
 
     format: ManifestFormat = field(default_factory=ManifestFormat)
@@ -140,3 +145,4 @@ class Manifest:
     clock_samples: list[ClockSample] = field(default_factory=list)
     labels: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    unfinished_step: int | None = None

@@ -1,0 +1,187 @@
+"""`rankscope analyze`: the report of a run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from rankscope.cli.output import check_writable, say, write_file
+from rankscope.errors import UsageError
+
+if TYPE_CHECKING:
+    from rankscope.model.report import Report
+    from rankscope.model.run import Run
+
+EXIT_FILE_LOST = 2
+
+
+class ReportFormat(str, Enum):
+    """Formats of a report."""
+
+    CONSOLE = "console"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+_FORMAT_OF_SUFFIX = {
+    ".json": ReportFormat.JSON,
+    ".md": ReportFormat.MARKDOWN,
+    ".markdown": ReportFormat.MARKDOWN,
+    ".html": ReportFormat.HTML,
+    ".htm": ReportFormat.HTML,
+    ".txt": ReportFormat.CONSOLE,
+}
+
+
+class Detail(str, Enum):
+    """How much the report holds."""
+
+    SUMMARY = "summary"
+    FULL = "full"
+
+
+def analyze(
+    run: str = typer.Argument(..., help="A trace file, a directory of them, or an fsspec URL of either."),
+    report_format: ReportFormat | None = typer.Option(
+        None, "--format", help="Format of the report. [default: by the output's suffix, else console]"
+    ),
+    output: list[Path] = typer.Option(
+        [], "--output", "-o", help="Write the report here instead of to stdout; may be given several times."
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
+    steps: str = typer.Option(
+        "", "--steps", help="Steps to report and to judge by, such as 4-6,9. [default: all]"
+    ),
+    comm_pattern: list[str] = typer.Option(
+        [],
+        "--comm-pattern",
+        help="Regular expression of more kernel names that communicate; may be repeated.",
+    ),
+    detail: Detail = typer.Option(Detail.SUMMARY, help="full: also a row per communication event and rank."),
+    tables: Path | None = typer.Option(None, help="Write the rows as Parquet files into this directory."),
+    label: list[str] = typer.Option([], "--label", help="key=value to keep in the report; may be repeated."),
+    processes: int = typer.Option(
+        0, min=0, help="Processes that read files side by side. [default: one per core]"
+    ),
+    max_unpacked: float = typer.Option(
+        64.0, min=0.001, help="Most GiB of unpacked text to accept of one file."
+    ),
+) -> None:
+    """Overlap, exposed communication and where it comes from, over all ranks of a run.
+
+    Exit status 2 if a file could not be read; the report on the others is still printed.
+    """
+    from rankscope.pipeline import AnalyzeOptions, analyze_run
+
+    formats = [report_format or _format_of(path) for path in output]
+    check_writable(output, force=force)
+    _check_tables(tables, force=force)
+    options = AnalyzeOptions(
+        steps=parse_steps(steps),
+        detail="full" if tables is not None else detail.value,
+        labels=tuple(parse_labels(label).items()),
+    )
+    found = _read(run, comm_pattern, processes, max_unpacked)
+    report = analyze_run(found, options)
+    for path, one_format in zip(output, formats, strict=True):
+        write_file(path, render(report, found, one_format, detail.value))
+        say(f"wrote {path}")
+    if tables is not None:
+        from rankscope.cli.tables import write_tables
+
+        write_tables(report, tables)
+        say(f"wrote tables into {tables}")
+    if not output:
+        sys.stdout.write(render(report, found, report_format or ReportFormat.CONSOLE, detail.value))
+    if any(problem.severity == "error" for problem in report.problems):
+        raise typer.Exit(EXIT_FILE_LOST)
+
+
+def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float) -> Run:
+    from rankscope.cli.reading import read_with_progress
+    from rankscope.readers.run_reader import ReadOptions
+
+    options = ReadOptions(
+        communication_patterns=tuple(patterns),
+        processes=processes,
+        max_unpacked_bytes=int(max_unpacked_gib * (1 << 30)),
+    )
+    return read_with_progress(run, options)
+
+
+def render(report: Report, run: Run, report_format: ReportFormat, detail: str) -> str:
+    """Text of a report in one format."""
+    if report_format is ReportFormat.JSON:
+        from rankscope.renderers.to_json import render_json
+
+        return render_json(report, detail="full" if detail == "full" else "summary")
+    if report_format is ReportFormat.MARKDOWN:
+        from rankscope.renderers.to_markdown import render_markdown
+
+        return render_markdown(report)
+    if report_format is ReportFormat.HTML:
+        from rankscope.analyses.timeline import build_timeline
+        from rankscope.renderers.to_html import render_html
+
+        return render_html(report, build_timeline(run))
+    from rankscope.renderers.to_console import render_console
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    return render_console(report, width=width, color=sys.stdout.isatty())
+
+
+def parse_steps(text: str) -> frozenset[int] | None:
+    """Step numbers of a text such as "4-6,9"; None for "" (all).
+
+    Raises:
+        UsageError: naming every part that is neither a number nor a range.
+
+    >>> sorted(parse_steps("4-6,9"))
+    [4, 5, 6, 9]
+    """
+    if not text.strip():
+        return None
+    steps: set[int] = set()
+    bad = []
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
+            bad.append(part.strip())
+        else:
+            steps.update(range(int(first), int(last if dash else first) + 1))
+    if bad:
+        raise UsageError(
+            f"--steps: {', '.join(map(repr, bad))} is no step nor range; expected something like 4-6,9"
+        )
+    return frozenset(steps)
+
+
+def parse_labels(texts: list[str]) -> dict[str, str]:
+    """Labels of texts such as "branch=main".
+
+    Raises:
+        UsageError: naming every text without a key and a `=`.
+    """
+    bad = [text for text in texts if not text.partition("=")[0] or "=" not in text]
+    if bad:
+        raise UsageError(f"--label: {', '.join(map(repr, bad))}; expected key=value")
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def _format_of(path: Path) -> ReportFormat:
+    found = _FORMAT_OF_SUFFIX.get(path.suffix.lower())
+    if found is None:
+        known = ", ".join(_FORMAT_OF_SUFFIX)
+        raise UsageError(f"cannot tell the format of {path} by its suffix (known: {known}); give --format")
+    return found
+
+
+def _check_tables(directory: Path | None, *, force: bool) -> None:
+    if directory is not None and directory.exists() and not force and any(directory.iterdir()):
+        raise UsageError(f"{directory} is not empty; give --force to replace its tables")

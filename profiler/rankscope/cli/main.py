@@ -1,0 +1,88 @@
+"""Entry point of the `rankscope` command: turns errors into text and an exit status.
+
+0: fine. 1: a limit was broken. 2: could not do it, or a file was lost. 130: interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+
+import typer
+
+from rankscope import __version__
+from rankscope.cli.analyze import analyze
+from rankscope.cli.demo import demo
+from rankscope.cli.inspect import inspect
+from rankscope.errors import RankscopeError
+
+EXIT_COULD_NOT = 2
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+_DEBUG_VARIABLE = "RANKSCOPE_DEBUG"
+
+app = typer.Typer(
+    name="rankscope",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Where communication stops hiding behind compute in distributed PyTorch training, which rank everybody "
+    "waits for, and what to change.",
+)
+app.command()(analyze)
+app.command()(inspect)
+app.command()(demo)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rankscope {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
+    ),
+) -> None:
+    """Options before the command."""
+
+
+def main() -> None:
+    """Run the command line and exit."""
+    sys.exit(run_command_line())
+
+
+def run_command_line() -> int:
+    """Run the command line; the exit status."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else EXIT_COULD_NOT
+    except RankscopeError as error:
+        _complain(f"error: {error}\n  (docs/errors.md#{error.slug})")
+    except KeyboardInterrupt:
+        _complain("interrupted; nothing was left half-written")
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not an error of ours. Python must not try again on exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:  # noqa: BLE001 - the one place that turns a fault of ours into text
+        if os.environ.get(_DEBUG_VARIABLE):
+            traceback.print_exc()
+        _complain(
+            f"internal error: {type(error).__name__}: {error}\n  This is a fault of rankscope. Please report it with "
+            f"the output of the same command under {_DEBUG_VARIABLE}=1."
+        )
+    return EXIT_COULD_NOT
+
+
+def _complain(text: str) -> None:
+    sys.stderr.write(f"rankscope: {text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Where output goes: files written whole or not at all, and stdout for the report alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from rankscope.errors import UsageError
+
+
+def check_writable(paths: list[Path], *, force: bool) -> None:
+    """Make sure before the work starts that its results can be kept.
+
+    Raises:
+        UsageError: naming every path that exists already (without `force`) or has no directory.
+    """
+    faults = []
+    for path in paths:
+        if path.is_dir():
+            faults.append(f"{path} is a directory")
+        elif path.exists() and not force:
+            faults.append(f"{path} exists already; give --force to replace it")
+        elif not path.parent.is_dir():
+            faults.append(f"the directory {path.parent} does not exist; create it first")
+    if faults:
+        raise UsageError("cannot write the output:\n  " + "\n  ".join(faults))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole, under another name first, so that nobody ever sees a part of it.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def say(text: str) -> None:
+    """A line for the person at the terminal, on stderr: stdout is the report."""
+    sys.stderr.write(f"{text}\n")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

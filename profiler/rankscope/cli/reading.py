@@ -1,0 +1,41 @@
+"""Reading a run for a command, with a progress bar where a person watches."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankscope.model.run import Run
+    from rankscope.readers.run_reader import ReadOptions
+
+
+def read_with_progress(run: str, options: ReadOptions) -> Run:
+    """The run; a progress bar on stderr if that is a terminal.
+
+    Raises:
+        InputError, UsageError: as `rankscope.read_run`.
+    """
+    from rankscope.pipeline import read_run
+    from rankscope.readers.discovery import find_traces
+
+    if not sys.stderr.isatty():
+        return read_run(run, options)
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+    total = sum(source.size_bytes for source in find_traces(run)) or None
+    columns = (
+        TextColumn("reading"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def on_file_done(name: str, size_bytes: int) -> None:
+            progress.update(task, advance=size_bytes, description=name[-40:])
+
+        return read_run(run, options, on_file_done=on_file_done)

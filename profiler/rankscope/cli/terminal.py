@@ -1,0 +1,21 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def table_text(table: Table) -> str:
+    """A rich table as text as wide as the terminal, without a trailing newline."""
+    from rich.console import Console
+
+    width = shutil.get_terminal_size((100, 24)).columns
+    console = Console(file=io.StringIO(), width=width, no_color=True, force_terminal=False)
+    with console.capture() as capture:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n"))

@@ -1,0 +1,110 @@
+"""The events of one window on one device, by class: GPU rows, or host operators on a CPU-only run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rankscope.correlate.launches import NO_ROW, find_launches
+from rankscope.model.categories import BLOCKING_HOST_OPS, Category, EventClass
+from rankscope.model.intervals import Int64
+from rankscope.model.run import Run, TraceWindow
+from rankscope.model.table import CPU_DEVICE, TraceTable
+
+DeviceName = int | Literal["cpu"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceEvents:
+    """Rows of a window's table that are time on one device.
+
+    Attributes:
+        window: the recorded window.
+        device: device number, or "cpu" on a CPU-only run.
+        compute, communication, memory: int64 rows, in order of start.
+    """
+
+    window: TraceWindow
+    device: DeviceName
+    compute: Int64
+    communication: Int64
+    memory: Int64
+
+    @property
+    def table(self) -> TraceTable:
+        """The window's table."""
+        return self.window.table
+
+    def host_times(self, rows: Int64) -> Int64:
+        """When the host issued each row, int64[k] ns: start of its launch; NO_TIME without a launch row.
+
+        On a CPU-only run a row is issued where it starts.
+        """
+        if self.device == "cpu":
+            return self.table.start_ns[rows]
+        launches = find_launches(self.table, rows)
+        times: Int64 = np.where(launches == NO_ROW, NO_TIME, self.table.start_ns[np.maximum(launches, 0)])
+        return times
+
+
+NO_TIME = np.iinfo(np.int64).min
+
+
+def device_events(run: Run) -> tuple[DeviceEvents, ...]:
+    """Events of every window on every device, in order of rank, window and device.
+
+    A window without events on any device yields nothing.
+    """
+    cpu_only = run.is_cpu_only
+    events = (
+        [_cpu_events(w) for w in run.windows]
+        if cpu_only
+        else [e for w in run.windows for e in _gpu_events(w)]
+    )
+    return tuple(e for e in events if len(e.compute) + len(e.communication) + len(e.memory))
+
+
+def _gpu_events(window: TraceWindow) -> list[DeviceEvents]:
+    table = window.table
+    return [
+        DeviceEvents(
+            window=window,
+            device=device,
+            compute=table.rows_of_class(EventClass.COMPUTE, device),
+            communication=table.rows_of_class(EventClass.COMMUNICATION, device),
+            memory=table.rows_of_class(EventClass.MEMORY, device),
+        )
+        for device in table.gpu_devices()
+    ]
+
+
+def _cpu_events(window: TraceWindow) -> DeviceEvents:
+    table = window.table
+    return DeviceEvents(
+        window=window,
+        device="cpu",
+        compute=_outermost_operators(table),
+        communication=table.rows_of_class(EventClass.COMMUNICATION, CPU_DEVICE),
+        memory=np.empty(0, np.int64),
+    )
+
+
+def _outermost_operators(table: TraceTable) -> Int64:
+    """Host operators that lie in no other operator of their thread, without those that wait for a peer."""
+    rows = table.rows_of_category(Category.CPU_OP)
+    if len(rows) == 0:
+        return rows
+    order = rows[np.lexsort((-table.duration_ns[rows], table.start_ns[rows], table.lane[rows]))]
+    outermost = np.zeros(len(order), bool)
+    lanes = table.lane[order]
+    for lane in np.unique(lanes):
+        first, after = np.searchsorted(lanes, [lane, lane + 1])
+        part = order[first:after]
+        reach = np.maximum.accumulate(table.end_ns[part])
+        outermost[first] = True
+        outermost[first + 1 : after] = table.start_ns[part[1:]] >= reach[:-1]
+    blocking = np.isin(order, table.rows_named(BLOCKING_HOST_OPS))
+    kept: Int64 = np.sort(order[outermost & ~blocking])
+    return kept

@@ -1,0 +1,78 @@
+"""Which row launched what runs on the device: joins of device rows with host rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankscope.model.categories import Category
+from rankscope.model.intervals import Int64
+from rankscope.model.table import NO_ID, TraceTable
+
+NO_ROW = -1
+_LOOK_BACK = 8
+
+
+def find_launches(table: TraceTable, rows: Int64) -> Int64:
+    """Launch row of each device row, by correlation id.
+
+    Many device rows may share one launch (a CUDA graph replay). Where an id occurs in several launches, as
+    in merged traces, the last one that starts at or before the device row counts, else the first.
+
+    Args:
+        table: one trace file.
+        rows: int64[k], device rows.
+
+    Returns:
+        int64[k], rows of the runtime category; NO_ROW where the trace holds none.
+    """
+    launches = table.rows_of_category(Category.RUNTIME)
+    launches = launches[table.correlation[launches] > 0]
+    found = np.full(len(rows), NO_ROW, np.int64)
+    if len(launches) == 0 or len(rows) == 0:
+        return found
+    order = np.lexsort((table.start_ns[launches], table.correlation[launches]))
+    launches = launches[order]
+    ids = table.correlation[launches]
+    wanted = table.correlation[rows]
+    first = np.searchsorted(ids, wanted, side="left")
+    after = np.searchsorted(ids, wanted, side="right")
+    known = (after > first) & (wanted > 0) & (wanted != NO_ID)
+    found[known] = launches[first[known]]
+    for i in np.flatnonzero(known & (after - first > 1)):
+        candidates = launches[first[i] : after[i]]
+        before = np.searchsorted(table.start_ns[candidates], table.start_ns[rows[i]], side="right")
+        found[i] = candidates[max(int(before) - 1, 0)]
+    return found
+
+
+def find_enclosing(table: TraceTable, holders: Int64, rows: Int64) -> Int64:
+    """For each row the innermost holder that contains its start on the same lane, else NO_ROW.
+
+    Args:
+        table: one trace file.
+        holders: int64[h], rows that may contain others, nested at most 8 deep.
+        rows: int64[k], host rows; NO_ROW entries find nothing.
+    """
+    found = np.full(len(rows), NO_ROW, np.int64)
+    known = np.flatnonzero(rows != NO_ROW)
+    if len(holders) == 0 or len(known) == 0:
+        return found
+    holders = holders[np.lexsort((table.start_ns[holders], table.lane[holders]))]
+    lanes, starts, ends = table.lane[holders], table.start_ns[holders], table.end_ns[holders]
+    for lane in np.unique(table.lane[rows[known]]):
+        first, after = np.searchsorted(lanes, [lane, lane + 1])
+        if first == after:
+            continue
+        mine = known[table.lane[rows[known]] == lane]
+        times = table.start_ns[rows[mine]]
+        candidate = np.searchsorted(starts[first:after], times, side="right") - 1 + first
+        open_ = np.ones(len(mine), bool)
+        for _ in range(_LOOK_BACK):
+            valid = open_ & (candidate >= first)
+            inside = valid & (ends[np.maximum(candidate, 0)] >= times)
+            found[mine[inside]] = holders[candidate[inside]]
+            open_ &= ~inside
+            candidate = candidate - 1
+            if not open_.any():
+                break
+    return found

@@ -1,0 +1,64 @@
+"""Process groups of one window: from what an event says to an identity that all ranks share."""
+
+from __future__ import annotations
+
+import re
+
+from rankscope.model.groups import UNKNOWN_GROUP, GroupKey, group_label
+from rankscope.model.run import ProcessGroup, TraceWindow
+
+_RANK_LIST = re.compile(r"^\s*\[\s*(\d+(?:\s*,\s*\d+)*)\s*\]\s*$")
+
+
+class WindowGroups:
+    """Finds the identity of a group by the name or the ranks that an event gives."""
+
+    def __init__(self, window: TraceWindow, world_size: int | None) -> None:
+        self._by_name: dict[str, GroupKey] = {}
+        self._by_ranks: dict[tuple[int, ...], GroupKey] = {}
+        self._only: GroupKey | None = None
+        counts: dict[tuple[int, ...], int] = {}
+        for group in window.groups:
+            ranks = tuple(sorted(group.ranks))
+            ordinal = counts.get(ranks, 0)
+            counts[ranks] = ordinal + 1
+            key = (
+                GroupKey(ranks, ordinal, group_label(ranks, group.description, ordinal))
+                if ranks
+                else UNKNOWN_GROUP
+            )
+            self._by_name.setdefault(group.name, key)
+            self._by_ranks.setdefault(ranks, key)
+        shared = [g for g in window.groups if len(g.ranks) > 1]
+        if len(shared) == 1 and world_size is not None and len(shared[0].ranks) == world_size:
+            self._only = self._of(shared[0])
+        elif not window.groups and world_size == 1:
+            self._only = GroupKey((0,), 0, group_label((0,), "", 0))
+
+    def _of(self, group: ProcessGroup) -> GroupKey:
+        return self._by_name[group.name]
+
+    def find(
+        self, name: str | None, description: str | None, ranks: str | None, size: int | None
+    ) -> GroupKey:
+        """Identity of the group that an event names.
+
+        Args:
+            name, description, ranks: the event's texts; `ranks` may be cut with "...".
+            size: number of ranks of the group, as the event says.
+
+        Returns:
+            UNKNOWN_GROUP where neither name nor ranks lead to one.
+        """
+        known = self._by_name.get(name) if name is not None else None
+        if known is not None and (size is None or not known.ranks or len(known.ranks) == size):
+            return known
+        listed = _RANK_LIST.match(ranks) if ranks is not None else None
+        if listed:
+            members = tuple(sorted(int(r) for r in listed.group(1).split(",")))
+            if members in self._by_ranks:
+                return self._by_ranks[members]
+            return GroupKey(members, 0, group_label(members, description or "", 0))
+        if name is None and self._only is not None:
+            return self._only  # gloo rows carry no group; where there is but one, it is that
+        return UNKNOWN_GROUP

@@ -1,0 +1,113 @@
+"""Run to report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from rankscope import __version__
+from rankscope.analyses.communication_totals import measure_coverage, total_by_group
+from rankscope.correlate.device_events import device_events
+from rankscope.errors import UsageError
+from rankscope.model.report import Coverage, Report, Tool
+from rankscope.model.run import Run
+from rankscope.pipeline.findings import find
+from rankscope.pipeline.notices import notice_problems
+from rankscope.pipeline.rows import (
+    communication_rows,
+    group_rows,
+    problem_rows,
+    rank_rows,
+    run_facts,
+    step_rows,
+    totals,
+    window_rows,
+)
+from rankscope.pipeline.undefined import explain_undefined
+from rankscope.pipeline.window_results import WindowResults, analyze_window
+from rankscope.readers.run_reader import OnFileDone, ReadOptions, read_run
+
+Detail = Literal["summary", "full"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalyzeOptions:
+    """What to analyse.
+
+    Attributes:
+        steps: step numbers to report and to take for steady figures; None = all.
+        detail: "full" adds a row per communication event and rank.
+        labels: free text to keep in the report.
+    """
+
+    steps: frozenset[int] | None = None
+    detail: Detail = "summary"
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+def analyze(
+    run: str | Path | Run,
+    *,
+    steps: Collection[int] | None = None,
+    detail: Detail = "summary",
+    communication_patterns: Collection[str] = (),
+    processes: int = 1,
+    on_file_done: OnFileDone | None = None,
+) -> Report:
+    """The report of a run.
+
+    Args:
+        run: a trace file, a directory of them, an fsspec URL of either, or a run already read.
+        steps: step numbers to report and to take for steady figures; all unless given.
+        detail: "full" adds a row per communication event and rank.
+        communication_patterns: extra regular expressions of kernel names that communicate.
+        processes: worker processes for reading; 0 = one per core.
+        on_file_done: called with a file's name and stored bytes whenever one has been read.
+
+    Raises:
+        InputError: there is nothing to analyse, or two runs lie in one directory.
+        UsageError: a pattern is no regular expression, or a step is not in the run.
+    """
+    if not isinstance(run, Run):
+        options = ReadOptions(communication_patterns=tuple(communication_patterns), processes=processes)
+        run = read_run(run, options, on_file_done=on_file_done)
+    return analyze_run(run, AnalyzeOptions(steps=None if steps is None else frozenset(steps), detail=detail))
+
+
+def analyze_run(run: Run, options: AnalyzeOptions | None = None) -> Report:
+    """The report of a run that has been read.
+
+    Raises:
+        UsageError: a chosen step is not in the run.
+    """
+    options = options or AnalyzeOptions()
+    results = [analyze_window(events, run.world_size) for events in device_events(run)]
+    _check_steps(options.steps, results)
+    origin_ns = min((int(r.events.table.start_ns[0]) for r in results), default=0)
+    shares = measure_coverage([r.communications for r in results], [r.communication_steps for r in results])
+    steps = step_rows(results, options.steps)
+    report = Report(
+        tool=Tool(version=__version__),
+        run=run_facts(run, results, origin_ns, steps, dict(options.labels)),
+        totals=totals(results, steps),
+        coverage=Coverage(sized=shares.sized, named=shares.named, in_steps=shares.in_steps),
+        ranks=rank_rows(run, results),
+        windows=window_rows(run, results, origin_ns),
+        steps=steps,
+        groups=group_rows(total_by_group([r.communications for r in results])),
+        communications=communication_rows(results, origin_ns) if options.detail == "full" else [],
+        problems=problem_rows([*run.problems, *notice_problems(run, results)]),
+    )
+    return find(explain_undefined(report, run))
+
+
+def _check_steps(wanted: frozenset[int] | None, results: list[WindowResults]) -> None:
+    if wanted is None:
+        return
+    present = sorted({n for r in results for n in r.spans.numbers.tolist()})
+    absent = sorted(wanted - set(present))
+    if absent:
+        shown = ", ".join(map(str, present)) or "none"
+        raise UsageError(f"step(s) {', '.join(map(str, absent))} are not in the run; it holds: {shown}")

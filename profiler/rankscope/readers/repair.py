@@ -1,0 +1,111 @@
+"""Repairs of text that is almost JSON: what some writers are known to get wrong, and nothing else.
+
+Known faults: control characters inside strings (pytorch#113001), backslashes that escape nothing
+(pytorch#98432), NaN and Infinity as bare words (kineto#105), bytes that are not UTF-8.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# What is right is skipped at the speed of the regular expression engine; it stops at the first fault. The
+# bound keeps the engine's own stack small.
+_RIGHT = re.compile(
+    rb'(?:[^"NIin]+|null|"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"){1,5000}'
+)
+_LOOSE_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_NOT_A_NUMBER = re.compile(rb"-?(?:NaN|nan|Infinity|infinity|Inf|inf)(?![\w.])")
+_BAD_ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """Text made valid, and what was wrong with it.
+
+    Attributes:
+        text: the repaired text.
+        faults: slug of a fault -> index of its first place in the original text.
+        counts: slug of a fault -> number of places.
+    """
+
+    text: bytes
+    faults: dict[str, int]
+    counts: dict[str, int]
+
+
+class _Notes:
+    """Where each kind of fault stands first, and how often it occurs."""
+
+    def __init__(self) -> None:
+        self.faults: dict[str, int] = {}
+        self.counts: dict[str, int] = {}
+
+    def add(self, kind: str, index: int, times: int = 1) -> None:
+        self.faults.setdefault(kind, index)
+        self.counts[kind] = self.counts.get(kind, 0) + times
+
+
+def repair_json(text: bytes) -> Repair:
+    r"""Repaired copy of `text`; text with other faults comes back with those still in it.
+
+    >>> repair_json(b'{"a": NaN, "b": -Infinity, "c": "C:\\_d"}').text
+    b'{"a": null, "b": null, "c": "C:\\\\_d"}'
+    """
+    notes = _Notes()
+    text = _repair_encoding(text, notes)
+    pieces: list[bytes] = []
+    position = 0
+    while position < len(text):
+        right = _RIGHT.match(text, position)
+        if right is not None:
+            pieces.append(right.group())
+            position = right.end()
+        else:
+            position = _repair_at(text, position, pieces, notes)
+    return Repair(text=b"".join(pieces), faults=notes.faults, counts=notes.counts)
+
+
+def _repair_encoding(text: bytes, notes: _Notes) -> bytes:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        notes.add("encoding", error.start)
+        return text.decode("utf-8", errors="replace").encode("utf-8")
+    return text
+
+
+def _repair_at(text: bytes, index: int, pieces: list[bytes], notes: _Notes) -> int:
+    """Append the repaired token at `index` to `pieces` and return the index after it."""
+    if text[index] == ord('"'):
+        string = _LOOSE_STRING.match(text, index)
+        if string is None:  # it never closes: beyond repair
+            pieces.append(text[index:])
+            return len(text)
+        pieces.append(_repair_string(string.group(), index, notes))
+        return string.end()
+    word = _NOT_A_NUMBER.match(text, index)
+    if word is None:
+        pieces.append(text[index : index + 1])
+        return index + 1
+    if pieces and pieces[-1].endswith(b"-"):
+        pieces[-1] = pieces[-1][:-1]
+    notes.add("not-a-number", index)
+    pieces.append(b"null")
+    return word.end()
+
+
+def _repair_string(string: bytes, index: int, notes: _Notes) -> bytes:
+    def fix_escape(match: re.Match[bytes]) -> bytes:
+        if match.group(1) is not None:
+            return match.group()
+        notes.add("escape", index + match.start())
+        return rb"\\"
+
+    repaired = _BAD_ESCAPE.sub(fix_escape, string)
+    control = _CONTROL.search(string)
+    if control is not None:
+        notes.add("control-character", index + control.start(), len(_CONTROL.findall(string)))
+        repaired = _CONTROL.sub(lambda match: b"\\u%04x" % match.group()[0], repaired)
+    return repaired

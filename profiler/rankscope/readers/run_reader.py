@@ -1,0 +1,168 @@
+"""A run from its files: read side by side, identified, and every fault noted instead of raised."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankscope.errors import InputError, TraceSyntaxError
+from rankscope.model.categories import Classifier
+from rankscope.model.run import Problem, Run
+from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES
+from rankscope.readers.discovery import TraceSource, find_traces
+from rankscope.readers.identity import identify
+from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
+
+_SEQUENTIAL_BYTES = 6 << 20
+"""Runs smaller than this as stored are read in this process: starting others costs more."""
+
+OnFileDone = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How to read.
+
+    Attributes:
+        communication_patterns: extra regular expressions of kernel names that communicate.
+        max_unpacked_bytes: limit of the uncompressed text of one file.
+        processes: worker processes; 0 = one per core, as far as it pays. More than one needs the usual
+            `if __name__ == "__main__":` guard in a calling script.
+    """
+
+    communication_patterns: tuple[str, ...] = ()
+    max_unpacked_bytes: int = DEFAULT_MAX_UNPACKED_BYTES
+    processes: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What came of one file: its contents, or the problem; neither if it is no trace."""
+
+    file: TraceFile | None
+    problem: Problem | None
+
+
+def read_run(
+    run: str | Path, options: ReadOptions | None = None, *, on_file_done: OnFileDone | None = None
+) -> Run:
+    """All windows of a run; a bad file becomes a problem and never stops the others.
+
+    Args:
+        run: a trace file, a directory of them, or an fsspec URL of either.
+        options: how to read.
+        on_file_done: called with a file's name and stored bytes whenever one is finished.
+
+    Raises:
+        InputError: there is nothing to read, or two runs lie in one directory.
+        UsageError: a communication pattern is no regular expression.
+    """
+    options = options or ReadOptions()
+    Classifier(extra_patterns=options.communication_patterns)  # a bad pattern must not fail once per file
+    sources = find_traces(run)
+    outcomes = _read_all(sources, options, on_file_done or (lambda _name, _size: None))
+    files = [outcome.file for outcome in outcomes if outcome.file is not None]
+    problems = [outcome.problem for outcome in outcomes if outcome.problem is not None]
+    if not files and not problems:
+        names = ", ".join(source.name for source in sources[:5])
+        raise InputError(f"no trace in {run}: no file holds a traceEvents array (looked at {names})")
+    windows, identity_problems = identify(files)
+    problems += [p for f in files for p in f.problems]
+    problems += [_no_events(f) for f in files if f.events == 0]
+    problems += identity_problems
+    name = Path(str(run).rstrip("/")).name or str(run)
+    ordered = sorted(problems, key=lambda p: (p.file, p.offset if p.offset is not None else -1))
+    return Run(name=name, source=str(run), windows=windows, problems=tuple(ordered))
+
+
+def _no_events(file: TraceFile) -> Problem:
+    return Problem(
+        file=file.name, offset=None, kind="no-events", message="no events in the file", severity="warning"
+    )
+
+
+def _read_all(
+    sources: tuple[TraceSource, ...], options: ReadOptions, on_file_done: OnFileDone
+) -> list[_Outcome]:
+    """Outcomes in the order of `sources`, whatever the order in which they were read."""
+    processes = _number_of_processes(sources, options.processes)
+    outcomes: dict[str, _Outcome] = {}
+    if processes <= 1:
+        for source in sources:
+            outcomes[source.name] = _read_one(source, options)
+            on_file_done(source.name, source.size_bytes)
+    else:
+        for source, outcome in _read_in_pool(sources, options, processes):
+            outcomes[source.name] = outcome
+            on_file_done(source.name, source.size_bytes)
+    return [outcomes[source.name] for source in sources]
+
+
+def _number_of_processes(sources: tuple[TraceSource, ...], wanted: int) -> int:
+    if wanted > 0:
+        return min(wanted, len(sources))
+    if sum(source.size_bytes for source in sources) < _SEQUENTIAL_BYTES:
+        return 1
+    return min(
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        len(sources),
+    )
+
+
+def _read_in_pool(
+    sources: tuple[TraceSource, ...], options: ReadOptions, processes: int
+) -> Iterable[tuple[TraceSource, _Outcome]]:
+    # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
+    context = multiprocessing.get_context("spawn")
+    largest_first = sorted(sources, key=lambda s: s.size_bytes, reverse=True)
+    with ProcessPoolExecutor(max_workers=processes, mp_context=context) as pool:
+        pending = {pool.submit(_read_one, source, options): source for source in largest_first}
+        try:
+            for future in as_completed(pending):
+                yield pending[future], _outcome_of(future.result, pending[future])
+        except BaseException:
+            for future in pending:
+                future.cancel()
+            raise
+
+
+def _outcome_of(result: Callable[[], _Outcome], source: TraceSource) -> _Outcome:
+    try:
+        return result()
+    except BrokenProcessPool:
+        message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
+        return _lost(source, None, "killed", message)
+
+
+def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
+    """Read one file; every fault of the input becomes a problem."""
+    classifier = Classifier(extra_patterns=options.communication_patterns)
+    try:
+        with source.open() as raw:
+            file = read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+    except NotATraceError:
+        return _Outcome(file=None, problem=None)
+    except TraceSyntaxError as error:
+        return _lost(source, error.offset, error.slug, str(error))
+    except MemoryError:
+        return _lost(source, None, "memory", "out of memory while reading; try --processes 1")
+    except OSError as error:
+        return _lost(source, None, "unreadable", f"cannot be read: {error.strerror or error}")
+    return _Outcome(file=file, problem=None)
+
+
+def _lost(source: TraceSource, offset: int | None, kind: str, message: str) -> _Outcome:
+    place = f" (byte offset {offset})" if offset is not None and "byte offset" not in message else ""
+    problem = Problem(
+        file=source.name,
+        offset=offset,
+        kind=kind,
+        message=f"{source.name}: {message}{place}",
+        severity="error",
+    )
+    return _Outcome(file=None, problem=problem)

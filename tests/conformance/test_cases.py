@@ -1,0 +1,363 @@
+"""Inputs from public bug reports (../shared/cases): each must be answered as its expected.json says.
+
+Messages and keys of ours are worded freely; the numbers may not differ. Every key of an `expect` block has a
+check here: an unknown one fails, so nothing expected goes unread.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankscope.model.report import Measures, Report
+from rankscope.pipeline import analyze
+from rankscope.renderers.to_json import render_json
+
+CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
+
+WAITING = {
+    "straggler": "stragglers come with issue 3 (Ranks together)",
+    "ddp": "buckets come with issue 4 (Buckets)",
+    "dashboard": "uploads and downloads come with issue 6 (Dashboard)",
+    "ci": "the gate comes with issue 5 (CI gate)",
+}
+WAITING_CASES = {
+    "16-base-time-differs-between-ranks": "waits need matched collectives: issue 3 (Ranks together)",
+    "35-pipeline-recv-wait": "point-to-point pairs come with issue 3 (Ranks together)",
+}
+
+US = 1000
+FIGURES = {
+    "compute_us": "compute_ns",
+    "comm_us": "communication_ns",
+    "overlap_us": "overlap_ns",
+    "exposed_comm_us": "exposed_communication_ns",
+    "memory_us": "memory_ns",
+}
+KIND_OF_WARNING = (
+    (r"control character", "control-character"),
+    (r"overruns the next kernel", "overrun"),
+    (r"has no GPU events", "no-gpu-events"),
+    (r"no ProfilerStep", "no-steps"),
+    (r"no GPU events", "cpu-only"),
+    (r"no communication kernels", "no-communication"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One folder: what it expects, and our answer."""
+
+    folder: Path
+    expect: dict[str, Any]
+    report: Report | None
+
+
+def case_names() -> list[str]:
+    return sorted(p.name for p in CASES.iterdir() if p.is_dir()) if CASES.is_dir() else []
+
+
+def expected_of(name: str) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads((CASES / name / "expected.json").read_text())
+    return loaded
+
+
+def load(name: str) -> Case:
+    folder = CASES / name
+    report = None if (folder / "baseline").is_dir() else analyze(folder, detail="full")
+    return Case(folder, expected_of(name)["expect"], report)
+
+
+def marked_cases() -> list[Any]:
+    marked = []
+    for name in case_names():
+        reason = WAITING_CASES.get(name) or WAITING.get(expected_of(name)["kind"])
+        marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+        marked.append(pytest.param(name, marks=marks))
+    return marked
+
+
+def test_the_folder_is_here_or_skipped() -> None:
+    if not CASES.is_dir():
+        pytest.skip("../shared/cases is not here: the cases are not part of the repository")
+    assert len(case_names()) == 46
+
+
+@pytest.mark.parametrize("name", [n for n in case_names() if n != "68-ci-baseline-and-candidate"])
+def test_figures(name: str) -> None:
+    """Compute, communication, overlap and exposed communication of each rank, in all cases that give them."""
+    case = load(name)
+    for rank, figures in case.expect.get("per_rank", {}).items():
+        check_figures(row_of(case, rank=int(rank)), figures)
+
+
+@pytest.mark.parametrize("name", marked_cases())
+def test_case(name: str) -> None:
+    """Everything else that the case expects."""
+    case = load(name)
+    for key, value in case.expect.items():
+        CHECKS[key](case, value)
+
+
+def check_figures(row: Measures, figures: dict[str, Any]) -> None:
+    for key, value in figures.items():
+        if key in FIGURES:
+            assert getattr(row, FIGURES[key]) == round(value * US), key
+        elif key == "overlap_pct":
+            check_percent(row.overlap_ratio, value)
+        elif key == "comm_comm_overlap_us":
+            assert getattr(row, "communication_self_overlap_ns") == value * US  # noqa: B009 - not on every row
+        elif key == "device":
+            assert getattr(row, "device") == value  # noqa: B009
+        else:
+            assert key == "scope", f"no check for {key}"
+
+
+def check_percent(ratio: float | None, percent: float | None) -> None:
+    if percent is None:
+        assert ratio is None
+    else:
+        assert ratio is not None
+        assert 100 * ratio == pytest.approx(percent, abs=0.001)
+
+
+def row_of(case: Case, *, rank: int) -> Measures:
+    assert case.report is not None
+    (row,) = [row for row in case.report.ranks if row.rank == rank]
+    return row
+
+
+def report_of(case: Case) -> Report:
+    assert case.report is not None
+    return case.report
+
+
+def check_nothing(_case: Case, _value: Any) -> None:
+    """Checked elsewhere (figures) or a text for people."""
+
+
+def check_errors(case: Case, errors: list[dict[str, Any]]) -> None:
+    for error in errors:
+        (problem,) = [
+            p for p in report_of(case).problems if p.file == error["file"] and p.severity == "error"
+        ]
+        if "byte_offset" in error:
+            assert problem.offset == error["byte_offset"]
+        if "byte_offset_range" in error:
+            low, high = error["byte_offset_range"]
+            assert problem.offset is not None
+            assert low <= problem.offset <= high
+        for text in error.get("must_contain", []):
+            assert text in problem.message
+    assert run_command(case.folder).returncode == 2
+
+
+def check_exit_nonzero(case: Case, expected: bool) -> None:
+    assert (run_command(case.folder).returncode != 0) == expected
+
+
+def run_command(folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rankscope.cli.main", "analyze", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def check_ranks_analysed(case: Case, ranks: list[int]) -> None:
+    assert [row.rank for row in report_of(case).ranks] == ranks
+
+
+def check_ranks_failed(case: Case, ranks: list[int]) -> None:
+    assert report_of(case).run.missing_ranks == ranks
+
+
+def check_warnings(case: Case, warnings: list[str]) -> None:
+    kinds = {problem.kind for problem in report_of(case).problems}
+    for warning in warnings:
+        kind = next(kind for pattern, kind in KIND_OF_WARNING if re.search(pattern, warning))
+        assert kind in kinds
+    if "byte" in warnings[0]:
+        (problem,) = [p for p in report_of(case).problems if p.kind == "control-character"]
+        assert problem.offset == int(re.findall(r"byte (\d+)", warnings[0])[0])
+    if "overruns" in warnings[0]:
+        (problem,) = [p for p in report_of(case).problems if p.kind == "overrun"]
+        assert "4.90 ms" in problem.message  # "by 4900 us"
+        assert "stream 7" in problem.message
+
+
+def check_strict_json(case: Case, _value: bool) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} in the report")
+
+    json.loads(render_json(report_of(case), detail="full"), parse_constant=refuse)
+
+
+def check_rank_source(case: Case, source: str) -> None:
+    assert set(report_of(case).run.rank_source.values()) == {source}
+
+
+def check_world_size(case: Case, world_size: int | None) -> None:
+    assert report_of(case).run.world_size == world_size
+
+
+def check_dropped_events(case: Case, number: int) -> None:
+    (problem,) = [p for p in report_of(case).problems if p.kind == "negative-duration"]
+    assert problem.message.startswith(f"{number} event")
+
+
+def check_op_of_kernel(case: Case, ops: dict[str, str]) -> None:
+    found = {row.name: row.op for row in report_of(case).communications}
+    assert {name: found[name] for name in ops} == ops
+
+
+def check_collective_count(case: Case, number: int) -> None:
+    assert len(report_of(case).communications) == number
+
+
+def check_config(case: Case, _text: str) -> None:
+    report = analyze(case.folder, communication_patterns=["gemm"])
+    assert (
+        report.ranks[0].communication_kernels
+        == case_row_count(case) + report_of(case).ranks[0].compute_kernels
+    )
+
+
+def case_row_count(case: Case) -> int:
+    return report_of(case).ranks[0].communication_kernels
+
+
+def check_per_collective(case: Case, percents: list[float]) -> None:
+    rows = report_of(case).communications
+    assert [row.started_ns for row in rows] == sorted(row.started_ns for row in rows)
+    assert len(rows) == len(percents)
+    for row, percent in zip(rows, percents, strict=True):
+        check_percent(row.overlap_ratio, percent)
+
+
+def check_ranks(case: Case, ranks: list[int]) -> None:
+    assert report_of(case).run.ranks == ranks
+
+
+def check_windows(case: Case, windows: Any) -> None:
+    rows = report_of(case).windows
+    if isinstance(windows, int):
+        assert len(rows) == windows
+        return
+    for rank, percents in windows.items():
+        mine = [row for row in rows if row.rank == int(rank)]
+        assert [row.window for row in mine] == list(range(len(percents)))
+        for row, percent in zip(mine, percents, strict=True):
+            check_percent(row.overlap_ratio, percent)
+
+
+def check_gap_is_no_idle(case: Case, counted: bool) -> None:
+    assert not counted
+    for rank in report_of(case).ranks:
+        mine = [w for w in report_of(case).windows if w.rank == rank.rank and w.window_ns is not None]
+        assert rank.window_ns == sum(w.window_ns or 0 for w in mine)
+        assert rank.window_ns is not None
+        assert rank.window_ns < 10_000 * US  # the gap alone is 8 s
+
+
+def check_per_step_overlap(case: Case, percents: dict[str, float]) -> None:
+    for step, percent in percents.items():
+        (row,) = [row for row in report_of(case).steps if row.step == int(step)]
+        check_percent(row.overlap_ratio, percent)
+
+
+def check_per_step(case: Case, steps: dict[str, dict[str, Any]]) -> None:
+    for step, figures in steps.items():
+        (row,) = [row for row in report_of(case).steps if row.step == int(step)]
+        check_figures(row, figures)
+
+
+def check_steps(case: Case, number: int) -> None:
+    assert len(report_of(case).run.steps) == number
+
+
+def check_gpu_overlap(case: Case, value: None) -> None:
+    assert value is None
+    assert [row.device for row in report_of(case).ranks] == ["cpu"]
+
+
+def check_kernel_count(case: Case, number: int) -> None:
+    (row,) = report_of(case).ranks
+    assert row.compute_kernels + row.communication_kernels == number
+
+
+def check_outside_steps(case: Case, figures: dict[str, Any]) -> None:
+    outside = report_of(case).totals.outside_steps
+    assert outside is not None
+    check_figures(outside, figures)
+
+
+def check_per_device(case: Case, devices: dict[str, dict[str, Any]]) -> None:
+    rows = {str(row.device): row for row in report_of(case).ranks}
+    assert set(rows) == set(devices)
+    for device, figures in devices.items():
+        check_figures(rows[device], figures)
+
+
+def check_not_yet(_case: Case, _value: Any) -> None:
+    raise AssertionError("the analysis does not exist yet")
+
+
+CHECKS: dict[str, Callable[[Case, Any], None]] = {
+    "per_rank": check_nothing,
+    "naive_wrong_answers": check_nothing,
+    "acceptable_alternative": check_nothing,
+    "collector_rule": check_nothing,  # tests/distributed: each rank has a path of its own
+    "errors": check_errors,
+    "errors_any_of": check_not_yet,
+    "exit_nonzero": check_exit_nonzero,
+    "ranks_analysed": check_ranks_analysed,
+    "ranks_failed": check_ranks_failed,
+    "warnings": check_warnings,
+    "report_is_strict_json": check_strict_json,
+    "rank_source": check_rank_source,
+    "world_size": check_world_size,
+    "tolerance_us": check_nothing,
+    "dropped_events": check_dropped_events,
+    "op_of_kernel": check_op_of_kernel,
+    "collective_count": check_collective_count,
+    "config": check_config,
+    "per_collective_overlap_pct": check_per_collective,
+    "ranks": check_ranks,
+    "windows": check_windows,
+    "gap_counted_as_idle": check_gap_is_no_idle,
+    "per_step_overlap_pct": check_per_step_overlap,
+    "per_step": check_per_step,
+    "steps": check_steps,
+    "gpu_overlap_pct": check_gpu_overlap,
+    "kernel_count": check_kernel_count,
+    "outside_steps": check_outside_steps,
+    "per_device": check_per_device,
+    "straggler_rank": check_not_yet,
+    "straggler_group": check_not_yet,
+    "wait_us": check_not_yet,
+    "transfer_us": check_not_yet,
+    "clock_offset_us": check_not_yet,
+    "missing_ranks": check_ranks_failed,
+    "p2p": check_not_yet,
+    "steady_state_overlap_pct": check_not_yet,
+    "buckets_per_step": check_not_yet,
+    "bucket_bytes_steady": check_not_yet,
+    "bucket_bytes_step0": check_not_yet,
+    "flag": check_not_yet,
+    "html_must_not_contain": check_not_yet,
+    "csv_cell_must_not_start_with": check_not_yet,
+    "files_outside_output_dir": check_not_yet,
+    "baseline": check_not_yet,
+    "candidate": check_not_yet,
+    "delta_pct_points": check_not_yet,
+    "delta_exposed_us": check_not_yet,
+    "gate": check_not_yet,
+}
