@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from math import prod
 from typing import Any
 
@@ -24,7 +25,8 @@ class ArgumentColumns:
     """Collects the arguments of chosen rows, block by block."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[int]] = {key: [] for key in (*_INTEGER_COLUMNS, *_TEXT_COLUMNS)}
+        # Arrays of C integers: a list would hold an object for each number.
+        self._columns = {key: array("q") for key in _INTEGER_COLUMNS} | {key: array("i") for key in _TEXT_COLUMNS}
         self._texts: dict[str, int] = {}
         self._is_shaped: dict[str | None, bool] = {}
 
@@ -73,18 +75,21 @@ class ArgumentColumns:
             return NO_ID
         return self._texts.setdefault(str(text), len(self._texts))
 
-    def build(self, new_row: Int64) -> Arguments:
-        """The columns sorted by row, where old row i has become `new_row[i]`."""
+    def build(self, row_order: Int64) -> Arguments:
+        """The columns sorted by row, where new row i is old row `row_order[i]`."""
         if not self._columns["row"]:
             return empty_arguments()
-        row = new_row[np.array(self._columns["row"], np.int64)]
+        new_row = np.empty(len(row_order), np.int64)
+        new_row[row_order] = np.arange(len(row_order))
+        row = new_row[np.frombuffer(self._columns["row"], np.int64)]
+        del new_row
         order = np.argsort(row, kind="stable")
 
         def integers(key: str) -> Int64:
-            return np.array(self._columns[key], np.int64)[order]
+            return np.frombuffer(self._columns[key], np.int64)[order]
 
         def texts(key: str) -> Int32:
-            return np.array(self._columns[key], np.int32)[order]
+            return np.frombuffer(self._columns[key], np.int32)[order]
 
         return Arguments(
             row=row[order],

@@ -180,17 +180,20 @@ class TableBuilder:
 
     def build(self, base_ns: int) -> TraceTable:
         """The table, sorted by start, times absolute: `base_ns` is added to every start."""
-        joined = {key: self._join(key) for key in self._pieces}
-        order = np.argsort(joined["start"], kind="stable")
-        inverse = np.empty(len(order), np.int64)
-        inverse[order] = np.arange(len(order))
-        columns = {key: column[order] for key, column in joined.items()}
+        start = self._join("start")
+        order = np.argsort(start, kind="stable")
+        start = start[order]
+        start += np.int64(base_ns)
+        # One column after the other, so that no more than one of them is held twice.
+        columns = {key: self._join(key)[order] for key in self._pieces if key != "start"}
+        arguments = self._arguments.build(order)
+        del order
         names = tuple(self._names)
         device = columns["device"]
         # An annotation's copy on the GPU is a label: it must not make its device count as one with work.
         device[columns["category"] == Category.GPU_ANNOTATION] = CPU_DEVICE
         return TraceTable(
-            start_ns=columns["start"] + np.int64(base_ns),
+            start_ns=start,
             duration_ns=columns["duration"],
             category=columns["category"],
             event_class=self._classes(names, columns["category"], columns["name"]),
@@ -201,7 +204,7 @@ class TableBuilder:
             external_id=columns["external"],
             names=names,
             lanes=tuple(Lane(pid=p, tid=t, device=d, stream=s) for p, t, d, s in self._lanes),
-            arguments=self._arguments.build(inverse),
+            arguments=arguments,
         )
 
     def _join(self, key: str) -> Any:
@@ -212,17 +215,12 @@ class TableBuilder:
 
     def _classes(self, names: tuple[str, ...], category: Any, name: Any) -> Any:
         """uint8[n]: each distinct pair of category and name is classified once."""
-        pair = name.astype(np.int64) * _NUMBER_OF_CATEGORIES + category
-        distinct, inverse = np.unique(pair, return_inverse=True)
-        classify = self._classifier.classify
-        classes = np.array(
-            [
-                classify(Category(int(p) % _NUMBER_OF_CATEGORIES), names[int(p) // _NUMBER_OF_CATEGORIES])
-                for p in distinct
-            ],
-            np.uint8,
-        )
-        return classes[inverse] if len(classes) else np.empty(0, np.uint8)
+        present = np.zeros((len(names), _NUMBER_OF_CATEGORIES), bool)
+        present[name, category] = True
+        class_of = np.zeros(present.shape, np.uint8)
+        for name_index, number in np.argwhere(present).tolist():
+            class_of[name_index, number] = self._classifier.classify(Category(number), names[name_index])
+        return class_of[name, category]
 
 
 _DTYPES = {
