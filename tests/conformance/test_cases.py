@@ -24,16 +24,10 @@ from rankscope.renderers.to_json import render_json
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
 WAITING = {
-    "straggler": "stragglers come with issue 3 (Ranks together)",
     "ddp": "buckets come with issue 4 (Buckets)",
     "dashboard": "uploads and downloads come with issue 6 (Dashboard)",
     "ci": "the gate comes with issue 5 (CI gate)",
 }
-WAITING_CASES = {
-    "16-base-time-differs-between-ranks": "waits need matched collectives: issue 3 (Ranks together)",
-    "35-pipeline-recv-wait": "point-to-point pairs come with issue 3 (Ranks together)",
-}
-
 US = 1000
 FIGURES = {
     "compute_us": "compute_ns",
@@ -79,7 +73,7 @@ def load(name: str) -> Case:
 def marked_cases() -> list[Any]:
     marked = []
     for name in case_names():
-        reason = WAITING_CASES.get(name) or WAITING.get(expected_of(name)["kind"])
+        reason = WAITING.get(expected_of(name)["kind"])
         marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
         marked.append(pytest.param(name, marks=marks))
     return marked
@@ -306,6 +300,45 @@ def check_per_device(case: Case, devices: dict[str, dict[str, Any]]) -> None:
         check_figures(rows[device], figures)
 
 
+def check_straggler(case: Case, rank: int | None) -> None:
+    straggler = report_of(case).straggler
+    assert straggler is not None
+    assert straggler.rank == rank
+    assert (straggler.verdict == "found") == (rank is not None)
+
+
+def check_straggler_group(case: Case, ranks: list[int]) -> None:
+    straggler = report_of(case).straggler
+    assert straggler is not None
+    mine = [g for g in report_of(case).groups if straggler.rank in g.ranks]
+    assert [g.ranks for g in mine] == [ranks]
+
+
+def check_waits(case: Case, waits: dict[str, float]) -> None:
+    sums = dict.fromkeys(waits, 0)
+    for row in report_of(case).collectives:
+        for rank, wait in (row.waits_ns or {}).items():
+            sums[str(rank)] += wait
+    assert sums == {rank: wait * US for rank, wait in waits.items()}
+
+
+def check_transfer(case: Case, transfer: float) -> None:
+    assert sum(row.transfer_ns or 0 for row in report_of(case).collectives) == transfer * US
+
+
+def check_clock_offset(case: Case, offsets: dict[str, float]) -> None:
+    assert report_of(case).run.clock.offsets_ns == {0: 0, 1: offsets["1_minus_0"] * US}
+
+
+def check_point_to_point(case: Case, ends: dict[str, dict[str, Any]]) -> None:
+    for rank, figures in ends.items():
+        (row,) = [row for row in report_of(case).p2p if row.rank == int(rank)]
+        assert row.wait_ns == figures["wait_us"] * US
+        assert row.transfer_ns == figures["transfer_us"] * US
+        assert row.peer == figures["peer"]
+    assert report_of(case).collectives == []
+
+
 def check_not_yet(_case: Case, _value: Any) -> None:
     raise AssertionError("the analysis does not exist yet")
 
@@ -340,13 +373,13 @@ CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "kernel_count": check_kernel_count,
     "outside_steps": check_outside_steps,
     "per_device": check_per_device,
-    "straggler_rank": check_not_yet,
-    "straggler_group": check_not_yet,
-    "wait_us": check_not_yet,
-    "transfer_us": check_not_yet,
-    "clock_offset_us": check_not_yet,
+    "straggler_rank": check_straggler,
+    "straggler_group": check_straggler_group,
+    "wait_us": check_waits,
+    "transfer_us": check_transfer,
+    "clock_offset_us": check_clock_offset,
     "missing_ranks": check_ranks_failed,
-    "p2p": check_not_yet,
+    "p2p": check_point_to_point,
     "steady_state_overlap_pct": check_not_yet,
     "buckets_per_step": check_not_yet,
     "bucket_bytes_steady": check_not_yet,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 
+import numpy as np
+
 from rankscope.correlate.device_events import DeviceEvents, DeviceName
 from rankscope.model.intervals import (
     EMPTY,
@@ -53,8 +55,10 @@ def measure_overlap(events: DeviceEvents) -> WindowOverlap:
     compute, communication, memory = (
         _union(events, rows) for rows in (events.compute, events.communication, events.memory)
     )
-    busy = merge(compute, communication, memory)
-    window_ns = int(busy.ends[-1] - busy.starts[0]) if len(busy) else 0
+    # Of the rows, not of their union: that holds no event without duration, and those begin and end windows too.
+    all_rows = np.concatenate([events.compute, events.communication, events.memory])
+    started_ns = int(table.start_ns[all_rows].min()) if len(all_rows) else 0
+    window_ns = int(table.end_ns[all_rows].max()) - started_ns if len(all_rows) else 0
     measures = measure_sets(communication=communication, compute=compute, memory=memory, window_ns=window_ns)
     rows = events.communication
     several = depth_at_least(table.start_ns[rows], table.end_ns[rows], 2) if len(rows) > 1 else EMPTY
@@ -63,7 +67,7 @@ def measure_overlap(events: DeviceEvents) -> WindowOverlap:
         device=events.device,
         window=events.window.window,
         file=events.window.file,
-        started_ns=int(busy.starts[0]) if len(busy) else 0,
+        started_ns=started_ns,
         measures=measures,
         self_overlap_ns=several.length_ns,
         compute_kernels=len(events.compute),

@@ -58,6 +58,7 @@ class Communications:
         launch_row: int64[k], host row that launched the event; NO_ROW if the trace holds none.
         host_row: int64[k], `record_param_comms` (NCCL) row that asked for it; NO_ROW if none.
         argument_row: int64[k], index into the table's `arguments` that describes it; -1 if none.
+        annotation_row: int64[k], the `nccl:<op>` annotation that holds its launch; NO_ROW if none.
     """
 
     events: DeviceEvents
@@ -67,6 +68,7 @@ class Communications:
     launch_row: Int64
     host_row: Int64
     argument_row: Int64
+    annotation_row: Int64
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -96,6 +98,7 @@ def resolve_communications(events: DeviceEvents, world_size: int | None) -> Comm
         launch_row=launch_row,
         host_row=host_row,
         argument_row=argument_row,
+        annotation_row=annotation,
     )
 
 

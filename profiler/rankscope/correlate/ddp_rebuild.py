@@ -41,8 +41,8 @@ def find_rebuild(communications: Communications, spans: StepSpans) -> Rebuild | 
         if kind.op == "broadcast" and kind.dtype == "int32" and kind.size_bytes is not None
     ]
     index = np.flatnonzero(np.isin(communications.kind, np.array(small, np.int64)))
-    index = index[_lies_in_forward(communications, index)]
-    pairs = _pairs(communications, index)
+    forward = _forward_of(communications, index)
+    pairs = _pairs(communications, index[forward >= 0], forward[forward >= 0])
     if len(pairs) == 0:
         return None
     times = communications.events.host_times(communications.rows[pairs])
@@ -52,13 +52,13 @@ def find_rebuild(communications: Communications, spans: StepSpans) -> Rebuild | 
     return Rebuild(step=int(steps.max()), index=pairs)
 
 
-def _pairs(communications: Communications, index: Int64) -> Int64:
-    """Those of `index` that come in pairs of which the second is no larger than the first."""
+def _pairs(communications: Communications, index: Int64, forward: Int64) -> Int64:
+    """Those of `index` that come in pairs, in one forward, of which the second is no larger than the first."""
     sizes = [communications.kinds[k].size_bytes or 0 for k in communications.kind[index]]
     paired: list[int] = []
     i = 0
     while i + 1 < len(index):
-        if 0 < sizes[i + 1] <= sizes[i]:
+        if forward[i] == forward[i + 1] and 0 < sizes[i + 1] <= sizes[i]:
             paired += [int(index[i]), int(index[i + 1])]
             i += 2
         else:
@@ -66,17 +66,18 @@ def _pairs(communications: Communications, index: Int64) -> Int64:
     return np.array(paired, np.int64)
 
 
-def _lies_in_forward(communications: Communications, index: Int64) -> Int64:
+def _forward_of(communications: Communications, index: Int64) -> Int64:
+    """Number of the DDP forward in which each of `index` was launched, -1 if in none."""
     table = communications.events.table
     forwards = np.flatnonzero(
         (table.category == Category.USER_ANNOTATION)
         & np.isin(table.name, [i for i, name in enumerate(table.names) if name == _FORWARD])
     )
     if len(forwards) == 0 or len(index) == 0:
-        return np.empty(0, np.int64)
+        return np.full(len(index), -1, np.int64)
     launches = communications.launch_row[index]
     times = np.where(launches == NO_ROW, -1, table.start_ns[np.maximum(launches, 0)])
     starts, ends = table.start_ns[forwards], table.end_ns[forwards]
     last = np.searchsorted(starts, times, side="right") - 1
     inside = (last >= 0) & (times < ends[np.maximum(last, 0)])
-    return np.flatnonzero(inside)
+    return np.where(inside, last, -1)

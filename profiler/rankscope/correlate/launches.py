@@ -9,7 +9,6 @@ from rankscope.model.intervals import Int64
 from rankscope.model.table import NO_ID, TraceTable
 
 NO_ROW = -1
-_LOOK_BACK = 8
 
 
 def find_launches(table: TraceTable, rows: Int64) -> Int64:
@@ -50,14 +49,16 @@ def find_enclosing(table: TraceTable, holders: Int64, rows: Int64) -> Int64:
 
     Args:
         table: one trace file.
-        holders: int64[h], rows that may contain others, nested at most 8 deep.
+        holders: int64[h], rows that may contain others.
         rows: int64[k], host rows; NO_ROW entries find nothing.
     """
     found = np.full(len(rows), NO_ROW, np.int64)
     known = np.flatnonzero(rows != NO_ROW)
     if len(holders) == 0 or len(known) == 0:
         return found
-    holders = holders[np.lexsort((table.start_ns[holders], table.lane[holders]))]
+    # Of two that start together the shorter is the inner one, and comes last.
+    by_nesting = np.lexsort((-table.duration_ns[holders], table.start_ns[holders], table.lane[holders]))
+    holders = holders[by_nesting]
     lanes, starts, ends = table.lane[holders], table.start_ns[holders], table.end_ns[holders]
     for lane in np.unique(table.lane[rows[known]]):
         first, after = np.searchsorted(lanes, [lane, lane + 1])
@@ -65,14 +66,24 @@ def find_enclosing(table: TraceTable, holders: Int64, rows: Int64) -> Int64:
             continue
         mine = known[table.lane[rows[known]] == lane]
         times = table.start_ns[rows[mine]]
-        candidate = np.searchsorted(starts[first:after], times, side="right") - 1 + first
-        open_ = np.ones(len(mine), bool)
-        for _ in range(_LOOK_BACK):
-            valid = open_ & (candidate >= first)
-            inside = valid & (ends[np.maximum(candidate, 0)] >= times)
-            found[mine[inside]] = holders[candidate[inside]]
-            open_ &= ~inside
-            candidate = candidate - 1
-            if not open_.any():
-                break
+        candidate = np.searchsorted(starts[first:after], times, side="right") - 1
+        lane_ends = ends[first:after]
+        outer = _nearest_with_later_end(lane_ends)
+        while (over := (candidate >= 0) & (lane_ends[np.maximum(candidate, 0)] < times)).any():
+            candidate[over] = outer[candidate[over]]
+        inside = candidate >= 0
+        found[mine[inside]] = holders[first + candidate[inside]]
     return found
+
+
+def _nearest_with_later_end(ends: Int64) -> Int64:
+    """int64[n], for each interval, in order of start, the nearest before it that ends later; NO_ROW if none."""
+    nearest = np.full(len(ends), NO_ROW, np.int64)
+    open_: list[tuple[int, int]] = []
+    for i, end in enumerate(ends.tolist()):
+        while open_ and open_[-1][1] <= end:
+            open_.pop()
+        if open_:
+            nearest[i] = open_[-1][0]
+        open_.append((i, end))
+    return nearest

@@ -15,7 +15,7 @@ from rankscope.model.table import TraceTable
 OUTSIDE_STEPS = -1
 """Step number of events that were launched outside every step."""
 
-_STEP_NAME = re.compile(r"ProfilerStep#(\d+)$")
+_STEP_NAME = re.compile(r"ProfilerStep#(\d{1,18})$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

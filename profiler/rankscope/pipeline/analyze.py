@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,17 @@ from rankscope.pipeline.rows import (
     step_rows,
     totals,
     window_rows,
+)
+from rankscope.pipeline.together import put_together
+from rankscope.pipeline.together_rows import (
+    clock_facts,
+    collective_rows,
+    matched_share,
+    point_to_point_rows,
+    straggler_section,
+    with_durations,
+    with_transfers,
+    with_waits,
 )
 from rankscope.pipeline.undefined import explain_undefined
 from rankscope.pipeline.window_results import WindowResults, analyze_window
@@ -88,16 +99,27 @@ def analyze_run(run: Run, options: AnalyzeOptions | None = None) -> Report:
     origin_ns = min((int(r.events.table.start_ns[0]) for r in results), default=0)
     shares = measure_coverage([r.communications for r in results], [r.communication_steps for r in results])
     steps = step_rows(results, options.steps)
+    unsteady = {s.step for s in steps if not s.steady}
+    steady = sorted({s.step for s in steps if s.step is not None} - unsteady)
+    together = put_together(run, results, steady)
+    collectives = collective_rows(together, results, origin_ns, full=options.detail == "full")
+    steps = with_durations(steps, together)
+    facts = run_facts(run, results, origin_ns, steps, dict(options.labels))
     report = Report(
         tool=Tool(version=__version__),
-        run=run_facts(run, results, origin_ns, steps, dict(options.labels)),
+        run=replace(facts, clock=clock_facts(together)),
         totals=totals(results, steps),
-        coverage=Coverage(sized=shares.sized, named=shares.named, in_steps=shares.in_steps),
-        ranks=rank_rows(run, results),
+        coverage=Coverage(
+            matched=matched_share(together), sized=shares.sized, named=shares.named, in_steps=shares.in_steps
+        ),
+        ranks=with_waits(rank_rows(run, results), together, results),
         windows=window_rows(run, results, origin_ns),
         steps=steps,
-        groups=group_rows(total_by_group([r.communications for r in results])),
+        groups=with_transfers(group_rows(total_by_group([r.communications for r in results])), collectives),
+        collectives=collectives,
         communications=communication_rows(results, origin_ns) if options.detail == "full" else [],
+        p2p=point_to_point_rows(together),
+        straggler=straggler_section(together, steady),
         problems=problem_rows([*run.problems, *notice_problems(run, results)]),
     )
     return find(explain_undefined(report, run))

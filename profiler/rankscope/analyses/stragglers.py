@@ -1,0 +1,316 @@
+"""Whom everybody waits for: what ranks, hosts, groups and stages cost, and the verdict.
+
+Lateness (last arrival - second last) is shown, but it blames innocent ranks where groups chain and is blind to two
+equally slow ones. What decides is the cost of a set of ranks: how much shorter the steps would be if its own work
+were like that of its peers, by replay of the synchronisation graph.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from rankscope.correlate.candidates import Candidate
+from rankscope.correlate.own_work import OwnWork, change_to_peers
+from rankscope.correlate.replay import replay
+from rankscope.correlate.sync_graph import NONE, SyncGraph
+from rankscope.model.intervals import Bool, Int64
+
+Verdict = Literal["found", "none", "inconclusive"]
+Confidence = Literal["high", "medium", "low"]
+
+_BATCH = 8
+_STEPS_PER_WINDOW = 1 << 40
+_SIMILAR = 0.9
+_MIN_STEPS = 3
+_MANY_STEPS = 5
+_REPLAY_TOLERANCE = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thresholds:
+    """When a set is named.
+
+    Attributes:
+        cost_ratio: least cost as a share of the step.
+        steps_ratio: least share of the steady steps in which the cost is that high.
+    """
+
+    cost_ratio: float = 0.02
+    steps_ratio: float = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """Steps as the graph sees them: from the last sync of one to the last sync of the next.
+
+    Attributes:
+        numbers: int64[s], step numbers; one entry NONE for a window without step markers.
+        measured_ns: int64[s], measured lengths.
+        replayed_ns: int64[s], lengths in the replay with nothing changed.
+    """
+
+    numbers: Int64
+    measured_ns: Int64
+    replayed_ns: Int64
+
+    @property
+    def replay_error(self) -> float | None:
+        """Largest deviation of the replay from the measured length, as a share; None without a length."""
+        if len(self.numbers) == 0 or not (self.measured_ns > 0).all():
+            return None
+        return float(np.max(np.abs(self.replayed_ns - self.measured_ns) / self.measured_ns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a set of ranks costs.
+
+    Attributes:
+        candidate: the set.
+        per_step_ns: int64[s], by how much each step would be shorter.
+        step_ns: int64[s], how long it is among the ranks that hang together with the set.
+    """
+
+    candidate: Candidate
+    per_step_ns: Int64
+    step_ns: Int64
+
+    @property
+    def typical_ns(self) -> int:
+        """Median over the steps."""
+        return int(np.median(self.per_step_ns)) if len(self.per_step_ns) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StragglerResult:
+    """The verdict and what it rests on.
+
+    Attributes:
+        verdict: found, none or inconclusive.
+        culprit: the set that is named, and its cost.
+        confidence: of a verdict "found".
+        slowdown: measured over replayed length of the steps; None where the replay is off by more than 2 %.
+        reason: one sentence.
+        costs: of all candidates.
+        steps: the steps.
+    """
+
+    verdict: Verdict
+    culprit: Cost | None
+    confidence: Confidence | None
+    slowdown: float | None
+    reason: str
+    costs: tuple[Cost, ...]
+    steps: StepTimes
+
+
+def measure_costs(
+    graph: SyncGraph,
+    work: OwnWork,
+    candidates: Sequence[Candidate],
+    component: Mapping[int, int],
+    steady: Sequence[int] | None,
+) -> tuple[StepTimes, tuple[Cost, ...]]:
+    """Lengths of the steps, and the cost of each candidate per step.
+
+    Args:
+        graph: the synchronisation graph.
+        work: own work of its nodes.
+        candidates: sets of ranks.
+        component: rank -> number of the ranks that hang together with it; steps are measured among those.
+        steady: step numbers to judge by; None if the run has no step markers: then all is one step.
+    """
+    boundaries = _Boundaries(graph, steady)
+    sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
+    sync_component = np.array([component.get(r, -1) for r in sync_rank.tolist()], np.int64)
+    base = replay(graph)
+    everything = np.ones(len(graph), bool)
+    steps = StepTimes(
+        numbers=boundaries.numbers,
+        measured_ns=boundaries.lengths(graph.end_ns, everything),
+        replayed_ns=boundaries.lengths(base, everything),
+    )
+    costs = []
+    for first in range(0, len(candidates), _BATCH):
+        batch = candidates[first : first + _BATCH]
+        changes = [change_to_peers(graph, work, candidate.ranks) for candidate in batch]
+        ends = replay(
+            graph,
+            work_change=np.stack([a for a, _ in changes], axis=1),
+            block_change=np.stack([b for _, b in changes], axis=1),
+        )
+        for i, candidate in enumerate(batch):
+            among = np.isin(sync_component, [component.get(r, -2) for r in candidate.ranks])
+            length = boundaries.lengths(base, among)
+            saved = length - boundaries.lengths(ends[:, i], among)
+            costs.append(Cost(candidate=candidate, per_step_ns=saved, step_ns=length))
+    return steps, tuple(costs)
+
+
+class _Boundaries:
+    """Where steps end: with the last sync of each, in every window."""
+
+    def __init__(self, graph: SyncGraph, steady: Sequence[int] | None) -> None:
+        window = graph.node_window[graph.node[graph.first[:-1]]]
+        key = window * _STEPS_PER_WINDOW + (graph.step if steady is not None else 0)
+        inside = graph.step != NONE if steady is not None else np.ones(len(graph), bool)
+        keys = np.unique(key[inside])
+        self._masks = [inside & (key == k) for k in keys]
+        self._follows = np.zeros(len(keys), bool)
+        numbers = np.full(len(keys), NONE, np.int64)
+        kept = np.ones(len(keys), bool)
+        if steady is not None:
+            numbers = keys % _STEPS_PER_WINDOW
+            self._follows[1:] = keys[1:] // _STEPS_PER_WINDOW == keys[:-1] // _STEPS_PER_WINDOW
+            kept = np.isin(numbers, list(steady))
+        self._kept = np.flatnonzero(kept)
+        self.numbers: Int64 = numbers[self._kept]
+
+    def lengths(self, ends: Int64, among: Bool) -> Int64:
+        """Length of each kept step by the ends of its syncs in `among`; 0 for a step without any.
+
+        A step without one before it is as long as from its first sync to its last: where recording began says
+        nothing.
+        """
+        masks = [mask & among for mask in self._masks]
+        last = np.array([ends[m].max() if m.any() else 0 for m in masks], np.int64)
+        begin = np.array([ends[m].min() if m.any() else 0 for m in masks], np.int64)
+        follows = self._follows.copy()
+        follows[1:] &= (last[:-1] != 0) & (last[1:] != 0)
+        begin[1:] = np.where(follows[1:], last[:-1], begin[1:])
+        lengths: Int64 = (last - begin)[self._kept]
+        return lengths
+
+
+def judge(
+    steps: StepTimes,
+    costs: Sequence[Cost],
+    thresholds: Thresholds,
+    *,
+    last_in_share: Mapping[int, float],
+    obstacle: str | None,
+) -> StragglerResult:
+    """The verdict.
+
+    Args:
+        steps: the steps that count.
+        costs: of the candidates.
+        thresholds: when a set is named.
+        last_in_share: rank -> share of its groups' countable collectives in which it was last.
+        obstacle: why the data cannot tell, or None.
+    """
+    if obstacle is not None:
+        return _result("inconclusive", steps, costs, obstacle)
+    if len(steps.numbers) == 0 or not costs:
+        return _result("inconclusive", steps, costs, "no collective was found on several ranks")
+    passing = [cost for cost in costs if _passes(cost, steps, thresholds, last_in_share)]
+    if not passing:
+        share = max(c.typical_ns / max(int(np.median(c.step_ns)), 1) for c in costs)
+        text = (
+            f"no rank or set of ranks costs {100 * thresholds.cost_ratio:g} % of the step in half of the steps; the "
+            f"most is {100 * max(share, 0):.1f} %"
+        )
+        return _result("none", steps, costs, text)
+    most = max(cost.typical_ns for cost in passing)
+    culprit = min(
+        (cost for cost in passing if cost.typical_ns >= _SIMILAR * most),
+        key=lambda c: (len(c.candidate.ranks), -c.typical_ns, c.candidate.ranks),
+    )
+    return _found(culprit, steps, costs, thresholds)
+
+
+def _passes(cost: Cost, steps: StepTimes, thresholds: Thresholds, last_in_share: Mapping[int, float]) -> bool:
+    high = cost.per_step_ns >= thresholds.cost_ratio * cost.step_ns
+    if len(steps.numbers) >= _MIN_STEPS:
+        return bool(high.mean() >= thresholds.steps_ratio) and cost.typical_ns > 0
+    share = sum(last_in_share.get(rank, 0.0) for rank in cost.candidate.ranks)
+    return bool(high.all()) and share >= thresholds.steps_ratio
+
+
+def _found(culprit: Cost, steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> StragglerResult:
+    high = float((culprit.per_step_ns >= thresholds.cost_ratio * culprit.step_ns).mean())
+    if len(steps.numbers) < _MIN_STEPS:
+        confidence: Confidence = "low"
+    else:
+        confidence = "high" if len(steps.numbers) >= _MANY_STEPS and high >= 0.8 else "medium"
+    error = steps.replay_error
+    without = int((culprit.step_ns - culprit.per_step_ns).sum())
+    trusted = error is not None and error <= _REPLAY_TOLERANCE and without > 0
+    return StragglerResult(
+        verdict="found",
+        culprit=culprit,
+        confidence=confidence,
+        slowdown=int(culprit.step_ns.sum()) / without if trusted else None,
+        reason=f"with its own work like that of its peers, {100 * high:.0f} % of the steps would be at least "
+        f"{100 * thresholds.cost_ratio:g} % shorter",
+        costs=tuple(costs),
+        steps=steps,
+    )
+
+
+def _result(verdict: Verdict, steps: StepTimes, costs: Sequence[Cost], reason: str) -> StragglerResult:
+    return StragglerResult(
+        verdict=verdict,
+        culprit=None,
+        confidence=None,
+        slowdown=None,
+        reason=reason,
+        costs=tuple(costs),
+        steps=steps,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lateness:
+    """A display figure: for whom others waited at countable collectives.
+
+    Attributes:
+        per_step: (step, rank) -> sum of last arrival - second last where the rank was last, ns.
+        last_in: rank -> number of countable collectives in which it was last.
+        countable: rank -> number of countable collectives of its groups.
+    """
+
+    per_step: dict[tuple[int, int], int]
+    last_in: dict[int, int]
+    countable: dict[int, int]
+
+
+def add_lateness(
+    *,
+    step: Int64,
+    last_rank: Int64,
+    lateness_ns: Int64,
+    threshold_ns: Int64,
+    countable: Int64,
+    first: Int64,
+    member_rank: Int64,
+) -> Lateness:
+    """Sums of lateness over countable collectives.
+
+    Args:
+        step, last_rank, lateness_ns, threshold_ns: int64[c], of each collective; lateness counts above its threshold.
+        countable: int64[k], the collectives that count.
+        first: int64[c + 1], where each collective's members begin.
+        member_rank: int64[m], ranks of the members.
+    """
+    inside = np.zeros(len(last_rank), bool)
+    inside[countable] = True
+    of_member = np.repeat(inside, np.diff(first))
+    ranks, counts = np.unique(member_rank[of_member], return_counts=True)
+    late = countable[lateness_ns[countable] > threshold_ns[countable]]
+    per_step: dict[tuple[int, int], int] = defaultdict(int)
+    for number, rank, ns in zip(
+        step[late].tolist(), last_rank[late].tolist(), lateness_ns[late].tolist(), strict=True
+    ):
+        per_step[number, rank] += ns
+    late_ranks, late_counts = np.unique(last_rank[late], return_counts=True)
+    return Lateness(
+        per_step=dict(per_step),
+        last_in=dict(zip(late_ranks.tolist(), late_counts.tolist(), strict=True)),
+        countable=dict(zip(ranks.tolist(), counts.tolist(), strict=True)),
+    )

@@ -1,0 +1,380 @@
+"""The synchronisation graph of a run: how much own work every rank did between its meetings with others.
+
+Each rank's time is split in two. It is *blocked* while nothing but communication keeps its device busy up to the
+very end of that communication: what follows had to wait for it. All other time is *own work*, the host's included.
+The own-work clock of a rank stands still while the rank is blocked; an arrival or a block is a point on it. With
+these points and the transfer times, any change of own work can be replayed (`rankscope.correlate.replay`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankscope.correlate.clocks import Clocks, RankClock, correction
+from rankscope.correlate.communications import Communications
+from rankscope.correlate.device_events import NO_TIME
+from rankscope.correlate.launches import NO_ROW
+from rankscope.correlate.match import UNMATCHED, Matching
+from rankscope.correlate.point_to_point import Pairs
+from rankscope.correlate.run_communications import RunCommunications
+from rankscope.model.intervals import Int64, IntervalSet, covered_ns, union
+from rankscope.units import us_to_ns
+
+NONE = -1
+_QUEUE_GAP_NS = us_to_ns(50)
+_SYNC_TOLERANCE_NS = us_to_ns(250)
+_MAX_LINK_ROUNDS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncGraph:
+    """Meetings of ranks ("syncs": collectives and point-to-point pairs) in an order in which they can be replayed.
+
+    The events of sync k are `first[k]:first[k + 1]`; all event columns have that order.
+
+    Attributes:
+        first: int64[s + 1].
+        transfer_ns: int64[s], from the last arrival to the end.
+        end_ns: int64[s], measured end on the common clock.
+        step: int64[s], step number, NONE outside steps.
+        event: int64[m], index into the `RunCommunications`.
+        node: int64[m], the rank, device and window of an event, index into `node_rank`.
+        position: int64[m], how many events of the node come before.
+        arrival_work: int64[m], own-work clock at the arrival.
+        block_work: int64[m], own-work clock at which the rank waits for the end; NONE where it never does.
+        block_before_arrival: int64[m], the node's last block before the arrival, an index of an event, or NONE.
+        block_before: int64[m], the node's last block before this one, or NONE.
+        queued_behind: int64[m], the event whose end the arrival had to await on its stream, or NONE.
+        node_rank: int64[n], rank of each node.
+        node_window: int64[n], number of the recorded window.
+        node_start: int64[n], own-work clock where the node's recording starts.
+    """
+
+    first: Int64
+    transfer_ns: Int64
+    end_ns: Int64
+    step: Int64
+    event: Int64
+    node: Int64
+    position: Int64
+    arrival_work: Int64
+    block_work: Int64
+    block_before_arrival: Int64
+    block_before: Int64
+    queued_behind: Int64
+    node_rank: Int64
+    node_window: Int64
+    node_start: Int64
+
+    def __len__(self) -> int:
+        return len(self.transfer_ns)
+
+    @property
+    def sync(self) -> Int64:
+        """int64[m], the sync of each event."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+
+def build_sync_graph(
+    comms: RunCommunications,
+    parts: Sequence[Communications],
+    matching: Matching,
+    pairs: Pairs,
+    clocks: Clocks,
+) -> SyncGraph:
+    """The graph of all collectives and pairs that really synchronised.
+
+    Left out, and counted as own work: events that were not matched, those of ranks whose clocks are not tied,
+    and operations that some rank finished before another arrived (a broadcast does not make its root wait).
+    """
+    sync_of_event = _number_syncs(comms, matching, pairs)
+    sync_of_event[~np.isin(comms.rank, list(clocks.of_rank))] = UNMATCHED
+    start = clocks.aligned(comms.rank, comms.start_ns)
+    end = clocks.aligned(comms.rank, comms.end_ns)
+    sync_of_event = _only_synchronised(sync_of_event, start, end)
+    event = np.flatnonzero(sync_of_event != UNMATCHED)
+    times = [_node_times(part, clocks) for part in parts]
+    columns = _event_columns(comms, parts, times, event)
+    return _assemble(comms, parts, sync_of_event[event], event, start, end, columns)
+
+
+def _number_syncs(comms: RunCommunications, matching: Matching, pairs: Pairs) -> Int64:
+    """Sync number of each event; pairs are numbered after the collectives."""
+    numbers = matching.collective.copy()
+    numbers[pairs.send] = len(matching) + np.arange(len(pairs))
+    numbers[pairs.recv] = len(matching) + np.arange(len(pairs))
+    return numbers
+
+
+def _only_synchronised(sync: Int64, start: Int64, end: Int64) -> Int64:
+    """Sync numbers without those of one event, and those in which an end precedes an arrival."""
+    found = np.flatnonzero(sync != UNMATCHED)
+    if len(found) == 0:
+        return sync
+    size = int(sync.max()) + 1
+    latest = np.full(size, np.iinfo(np.int64).min)
+    earliest = np.full(size, np.iinfo(np.int64).max)
+    np.maximum.at(latest, sync[found], start[found])
+    np.minimum.at(earliest, sync[found], end[found])
+    counts = np.bincount(sync[found], minlength=size)
+    with np.errstate(over="ignore"):
+        good = (counts > 1) & (earliest + _SYNC_TOLERANCE_NS >= latest)
+    kept = sync.copy()
+    kept[found[~good[sync[found]]]] = UNMATCHED
+    return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeTimes:
+    """Times of a node on the common clock.
+
+    Attributes:
+        busy: when its device computes or copies.
+        busy_launch: int64[b], when the host launched compute and memory events, in order.
+        busy_reach: int64[b], latest end of those launched up to then.
+        started_ns: start of the recording on the device.
+        clock: its clock, None if it is the common one.
+    """
+
+    busy: IntervalSet
+    busy_launch: Int64
+    busy_reach: Int64
+    started_ns: int
+    clock: RankClock | None
+
+    def common(self, times: Int64) -> Int64:
+        """Times of the node's own clock on the common clock."""
+        return times if self.clock is None else times - correction(self.clock, times)
+
+
+def _node_times(part: Communications, clocks: Clocks) -> _NodeTimes:
+    table, events = part.events.table, part.events
+    clock = clocks.of_rank.get(events.window.rank)
+
+    def common(times: Int64) -> Int64:
+        return times if clock is None else times - correction(clock, times)
+
+    rows = np.concatenate([events.compute, events.memory])
+    launch = events.host_times(rows)
+    known = np.flatnonzero(launch != NO_TIME)
+    order = known[np.argsort(launch[known], kind="stable")]
+    ends = common(table.end_ns[rows[order]])
+    everything = np.concatenate([rows, events.communication])
+    return _NodeTimes(
+        busy=union(common(table.start_ns[rows]), common(table.end_ns[rows])),
+        busy_launch=common(launch[order]),
+        busy_reach=np.maximum.accumulate(ends) if len(ends) else ends,
+        started_ns=int(common(table.start_ns[everything]).min()) if len(everything) else 0,
+        clock=clock,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EventColumns:
+    """Columns of the events in the order of `event`; links are indices into that order."""
+
+    position: Int64
+    arrival_work: Int64
+    block_work: Int64
+    block_before_arrival: Int64
+    block_before: Int64
+    queued_behind: Int64
+    node_start: Int64
+
+
+def _event_columns(
+    comms: RunCommunications, parts: Sequence[Communications], times: list[_NodeTimes], event: Int64
+) -> _EventColumns:
+    size = len(event)
+    columns = {
+        key: np.full(size, NONE, np.int64)
+        for key in (
+            "position",
+            "arrival_work",
+            "block_work",
+            "block_before_arrival",
+            "block_before",
+            "queued_behind",
+        )
+    }
+    node_start = np.zeros(len(parts), np.int64)
+    for node, (part, node_times) in enumerate(zip(parts, times, strict=True)):
+        mine = np.flatnonzero(comms.part[event] == node)  # in order of start: the run's table is sorted so
+        node_start[node] = node_times.started_ns
+        if len(mine) == 0:
+            continue
+        for key, values in _node_columns(part, node_times, comms.index[event[mine]], mine).items():
+            columns[key][mine] = values
+    return _EventColumns(**columns, node_start=node_start)
+
+
+def _node_columns(part: Communications, times: _NodeTimes, index: Int64, mine: Int64) -> dict[str, Int64]:
+    """Columns of one node's events, which are numbers `index` of the part and `mine` of all events."""
+    start, end, launch = _common_times(part, times, index)
+    blocked_from = _blocked_from(times.busy, start, end)
+    blocks = blocked_from < end
+    blocked = union(blocked_from[blocks], end[blocks])
+    ready, behind = _queue(part, index, start, end, launch, times)
+    arrival = _own_work(ready, blocked)
+    block = np.where(blocks, _own_work(end, blocked), NONE)
+    order = np.flatnonzero(blocks)[np.argsort(end[blocks], kind="stable")]
+    ends_in_order = end[order]
+    before_arrival = np.searchsorted(ends_in_order, ready, side="right") - 1
+    before = np.full(len(mine), NONE, np.int64)
+    before[order[1:]] = order[:-1]
+    return {
+        "position": np.arange(len(mine), dtype=np.int64),
+        "arrival_work": arrival,
+        "block_work": block,
+        "block_before_arrival": np.where(
+            before_arrival >= 0, mine[order[np.maximum(before_arrival, 0)]], NONE
+        )
+        if len(order)
+        else np.full(len(mine), NONE, np.int64),
+        "block_before": np.where(before >= 0, mine[np.maximum(before, 0)], NONE),
+        "queued_behind": np.where(behind >= 0, mine[np.maximum(behind, 0)], NONE),
+    }
+
+
+def _common_times(part: Communications, times: _NodeTimes, index: Int64) -> tuple[Int64, Int64, Int64]:
+    """(start, end, launch) of events on the common clock; launch = start where there is no launch row."""
+    table, rows = part.events.table, part.rows[index]
+    launch_row = part.launch_row[index]
+    launch = np.where(launch_row == NO_ROW, table.start_ns[rows], table.start_ns[np.maximum(launch_row, 0)])
+    return times.common(table.start_ns[rows]), times.common(table.end_ns[rows]), times.common(launch)
+
+
+def _blocked_from(busy: IntervalSet, start: Int64, end: Int64) -> Int64:
+    """From when each communication alone keeps its rank waiting up to its end; its end where it never does.
+
+    That is the end of the last busy time before its own end, or its start if that is later.
+    """
+    if len(busy) == 0:
+        return start
+    last = np.searchsorted(busy.starts, end, side="left") - 1
+    idle_from = np.where(last >= 0, busy.ends[np.maximum(last, 0)], np.iinfo(np.int64).min)
+    blocked_from: Int64 = np.minimum(np.maximum(idle_from, start), end)
+    return blocked_from
+
+
+def _own_work(times: Int64, blocked: IntervalSet) -> Int64:
+    """Own-work clock at some times: the time less what was blocked before it."""
+    if len(blocked) == 0:
+        return times.copy()
+    zero = np.full(len(times), int(blocked.starts[0]), np.int64)
+    return times - np.where(times > zero, covered_ns(zero, np.maximum(times, zero), blocked), 0)
+
+
+def _queue(
+    part: Communications, index: Int64, start: Int64, end: Int64, launch: Int64, times: _NodeTimes
+) -> tuple[Int64, Int64]:
+    """(when each event could have started, the event it queued behind or NONE).
+
+    An event queued if the one before it on its stream ended just before it started and it had been launched by
+    then. It could have started when it was launched and what the host had launched before was done.
+    """
+    lanes = part.events.table.lane[part.rows[index]]
+    ready, behind = start.copy(), np.full(len(index), NONE, np.int64)
+    for lane in np.unique(lanes):
+        mine = np.flatnonzero(lanes == lane)
+        gap = start[mine[1:]] - end[mine[:-1]]
+        queued = (gap >= 0) & (gap <= _QUEUE_GAP_NS) & (launch[mine[1:]] < end[mine[:-1]])
+        behind[mine[1:][queued]] = mine[:-1][queued]
+    queued = behind >= 0
+    if queued.any():
+        ready[queued] = np.minimum(_ready(launch[queued], times), start[queued])
+    return ready, behind
+
+
+def _ready(launch: Int64, times: _NodeTimes) -> Int64:
+    """When what was launched at some times could start: launched, and all work launched before it done."""
+    if len(times.busy_launch) == 0:
+        return launch
+    last = np.searchsorted(times.busy_launch, launch, side="left") - 1
+    ready: Int64 = np.where(last >= 0, np.maximum(times.busy_reach[np.maximum(last, 0)], launch), launch)
+    return ready
+
+
+def _assemble(
+    comms: RunCommunications,
+    parts: Sequence[Communications],
+    sync: Int64,
+    event: Int64,
+    start: Int64,
+    end: Int64,
+    columns: _EventColumns,
+) -> SyncGraph:
+    """The graph with its syncs in order of their ends, and links that point backwards only."""
+    distinct, sync = np.unique(sync, return_inverse=True)
+    sync = sync.reshape(-1)
+    count = len(distinct)
+    sync_end = _medians(sync, end[event], count)
+    rank_of_sync = np.empty(count, np.int64)
+    rank_of_sync[np.argsort(sync_end, kind="stable")] = np.arange(count)
+    sync = rank_of_sync[sync]
+    order = np.argsort(sync, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    first = np.searchsorted(sync[order], np.arange(count + 1))
+    latest = np.maximum.reduceat(start[event[order]], first[:-1]) if count else np.empty(0, np.int64)
+    step = np.full(count, NONE, np.int64)
+    step[sync[order][::-1]] = comms.step[event[order]][::-1]
+    graph = SyncGraph(
+        first=first,
+        transfer_ns=np.maximum(np.sort(sync_end) - latest, 0),
+        end_ns=np.sort(sync_end),
+        step=step,
+        event=event[order],
+        node=comms.part[event[order]],
+        position=columns.position[order],
+        arrival_work=columns.arrival_work[order],
+        block_work=columns.block_work[order],
+        block_before_arrival=_moved(columns.block_before_arrival[order], place),
+        block_before=_moved(columns.block_before[order], place),
+        queued_behind=_moved(columns.queued_behind[order], place),
+        node_rank=np.array([part.events.window.rank for part in parts], np.int64),
+        node_window=np.array([part.events.window.window for part in parts], np.int64),
+        node_start=columns.node_start,
+    )
+    return _with_backward_links(graph)
+
+
+def _medians(key: Int64, values: Int64, count: int) -> Int64:
+    order = np.lexsort((values, key))
+    starts = np.searchsorted(key[order], np.arange(count))
+    sizes = np.bincount(key, minlength=count)
+    medians: Int64 = values[order[starts + (sizes - 1) // 2]] if count else np.empty(0, np.int64)
+    return medians
+
+
+def _moved(links: Int64, place: Int64) -> Int64:
+    moved: Int64 = np.where(links == NONE, NONE, place[np.maximum(links, 0)]) if len(place) else links
+    return moved
+
+
+def _with_backward_links(graph: SyncGraph) -> SyncGraph:
+    """Links to syncs that come later in the order are moved back along the node, or cut.
+
+    They arise where an end lies a few microseconds out of order, which clocks cannot tell better.
+    """
+    sync = graph.sync
+    before = graph.block_before
+    for _ in range(_MAX_LINK_ROUNDS):
+        forward = (before != NONE) & (sync[np.maximum(before, 0)] >= sync)
+        if not forward.any():
+            break
+        before = np.where(forward, before[np.maximum(before, 0)], before)
+    before = np.where((before != NONE) & (sync[np.maximum(before, 0)] >= sync), NONE, before)
+    arrival = graph.block_before_arrival
+    for _ in range(_MAX_LINK_ROUNDS):
+        forward = (arrival != NONE) & (sync[np.maximum(arrival, 0)] >= sync)
+        if not forward.any():
+            break
+        arrival = np.where(forward, before[np.maximum(arrival, 0)], arrival)
+    arrival = np.where((arrival != NONE) & (sync[np.maximum(arrival, 0)] >= sync), NONE, arrival)
+    queue = graph.queued_behind
+    queue = np.where((queue != NONE) & (sync[np.maximum(queue, 0)] >= sync), NONE, queue)
+    return replace(graph, block_before=before, block_before_arrival=arrival, queued_behind=queue)

@@ -1,0 +1,182 @@
+"""All ranks together: matching, clocks, waits, the synchronisation graph and the straggler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankscope.analyses.collectives import CollectiveTimes, measure_collectives
+from rankscope.analyses.stragglers import (
+    Lateness,
+    StepTimes,
+    StragglerResult,
+    Thresholds,
+    add_lateness,
+    judge,
+    measure_costs,
+)
+from rankscope.correlate.candidates import find_candidates
+from rankscope.correlate.clocks import Clocks, align_clocks
+from rankscope.correlate.communications import Communications
+from rankscope.correlate.match import Matching, match_collectives
+from rankscope.correlate.own_work import measure_own_work
+from rankscope.correlate.point_to_point import Pairs, pair_point_to_point
+from rankscope.correlate.run_communications import RunCommunications, join_ranks
+from rankscope.correlate.sync_graph import NONE, SyncGraph, build_sync_graph
+from rankscope.model.groups import compact_ranks
+from rankscope.model.intervals import Int64
+from rankscope.model.run import Run
+from rankscope.pipeline.window_results import WindowResults
+
+_LATENESS_ERRORS = 3
+_MIN_IN_GRAPH = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Everything that needs more than one rank.
+
+    Attributes:
+        parts: communications of every window and device.
+        comms: communication events of all ranks.
+        matching: which of them are one collective.
+        pairs: sends and their receives.
+        clocks: the ranks' clocks.
+        times: waits, transfers and arrivals.
+        collective_step: int64[c], step of each collective, -1 outside steps.
+        graph: the synchronisation graph.
+        lateness: the display figure.
+        straggler: the verdict.
+    """
+
+    parts: tuple[Communications, ...]
+    comms: RunCommunications
+    matching: Matching
+    pairs: Pairs
+    clocks: Clocks
+    times: CollectiveTimes
+    collective_step: Int64
+    graph: SyncGraph
+    lateness: Lateness
+    straggler: StragglerResult
+
+
+def put_together(
+    run: Run, results: Sequence[WindowResults], steady: Sequence[int], thresholds: Thresholds | None = None
+) -> Together:
+    """Ranks together.
+
+    Args:
+        run: the run.
+        results: its windows.
+        steady: numbers of the steady steps; empty if there are no step markers.
+        thresholds: when a straggler is named.
+    """
+    parts = [r.communications for r in results]
+    comms = join_ranks(parts, [r.communication_steps for r in results])
+    matching = match_collectives(comms, run.world_size)
+    pairs = pair_point_to_point(comms)
+    clocks = align_clocks(comms, matching)
+    times = measure_collectives(comms, matching, clocks)
+    step = _collective_steps(comms, times)
+    graph = build_sync_graph(comms, parts, matching, pairs, clocks)
+    has_steps = any(len(r.spans) for r in results)
+    lateness = _lateness(comms, times, clocks, step, steady if has_steps else None)
+    straggler = _straggler(
+        run, comms, graph, clocks, times, lateness, steady if has_steps else None, thresholds
+    )
+    return Together(
+        parts=tuple(parts),
+        comms=comms,
+        matching=matching,
+        pairs=pairs,
+        clocks=clocks,
+        times=times,
+        collective_step=step,
+        graph=graph,
+        lateness=lateness,
+        straggler=straggler,
+    )
+
+
+def _collective_steps(comms: RunCommunications, times: CollectiveTimes) -> Int64:
+    """The largest step number over the ranks: one that launched it before its window says -1."""
+    step = np.full(len(times), NONE, np.int64)
+    np.maximum.at(step, times.collective, comms.step[times.event])
+    return step
+
+
+def _lateness(
+    comms: RunCommunications,
+    times: CollectiveTimes,
+    clocks: Clocks,
+    step: Int64,
+    steady: Sequence[int] | None,
+) -> Lateness:
+    errors = {rank: clocks.error_ns(rank) or 0 for rank in comms.ranks}
+    size = max(comms.ranks, default=0) + 1
+    error_of = np.array([errors.get(rank, 0) for rank in range(size)], np.int64)
+    largest = np.zeros(len(times), np.int64)
+    np.maximum.at(largest, times.collective, error_of[comms.rank[times.event]])
+    counts = times.synchronising & times.complete & times.aligned & ~times.first_of_group
+    counts &= np.diff(times.first) > 1
+    if steady is not None:
+        counts &= np.isin(step, list(steady))
+    return add_lateness(
+        step=step,
+        last_rank=times.last_rank,
+        lateness_ns=times.lateness_ns,
+        threshold_ns=_LATENESS_ERRORS * largest,
+        countable=np.flatnonzero(counts),
+        first=times.first,
+        member_rank=comms.rank[times.event],
+    )
+
+
+def _straggler(
+    run: Run,
+    comms: RunCommunications,
+    graph: SyncGraph,
+    clocks: Clocks,
+    times: CollectiveTimes,
+    lateness: Lateness,
+    steady: Sequence[int] | None,
+    thresholds: Thresholds | None,
+) -> StragglerResult:
+    component = {rank: clock.reference for rank, clock in clocks.of_rank.items()}
+    obstacle = _obstacle(run, comms, graph, times)
+    if len(graph) == 0:
+        empty = np.empty(0, np.int64)
+        steps = StepTimes(numbers=empty, measured_ns=empty, replayed_ns=empty)
+        return judge(steps, (), thresholds or Thresholds(), last_in_share={}, obstacle=obstacle)
+    work = measure_own_work(graph, comms, component)
+    hosts = {w.rank: w.host for w in run.windows if w.host}
+    candidates = find_candidates(work, comms.groups, hosts)
+    steps, costs = measure_costs(graph, work, candidates, component, steady)
+    share = {rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n}
+    return judge(steps, costs, thresholds or Thresholds(), last_in_share=share, obstacle=obstacle)
+
+
+def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph, times: CollectiveTimes) -> str | None:
+    """Why nobody may be named, or None."""
+    if len(comms) == 0:
+        return "there is no communication"
+    missing = run.missing_ranks
+    if missing:
+        return (
+            f"rank(s) {compact_ranks(missing)} have no readable file: the rank that the others wait for may be among "
+            "them"
+        )
+    if len(comms.ranks) < 2:
+        return "only one rank communicates"
+    if len(graph) == 0:
+        return "no collective could be matched over the ranks"
+    synchronising = comms.is_synchronising | comms.is_point_to_point
+    duration = comms.end_ns - comms.start_ns
+    total = int(duration[synchronising].sum())
+    share = int(duration[graph.event].sum()) / total if total else 0.0
+    if share < _MIN_IN_GRAPH:
+        return f"only {100 * share:.0f} % of the synchronising communication could be matched over the ranks"
+    return None
