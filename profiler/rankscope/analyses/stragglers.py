@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import comb
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from rankscope.correlate.candidates import Candidate
 from rankscope.correlate.own_work import OwnWork, change_to_peers
 from rankscope.correlate.replay import replay
 from rankscope.correlate.sync_graph import NONE, SyncGraph
+from rankscope.model.groups import compact_ranks
 from rankscope.model.intervals import Bool, Int64
 
 Verdict = Literal["found", "none", "inconclusive"]
@@ -29,6 +31,9 @@ _SIMILAR = 0.9
 _MIN_STEPS = 3
 _MANY_STEPS = 5
 _REPLAY_TOLERANCE = 0.02
+_CHANCE = 0.065
+_ALWAYS_LAST = 0.9
+_MANY_COLLECTIVES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +114,21 @@ class StragglerResult:
     steps: StepTimes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastArrivals:
+    """How often ranks were last.
+
+    Attributes:
+        share: rank -> share of its groups' countable collectives in which it was last.
+        countable: rank -> number of those.
+        rivals: number of ranks among which one could be last.
+    """
+
+    share: Mapping[int, float]
+    countable: Mapping[int, int]
+    rivals: int
+
+
 def measure_costs(
     graph: SyncGraph,
     work: OwnWork,
@@ -126,9 +146,10 @@ def measure_costs(
         steady: step numbers to judge by; None if the run has no step markers: then all is one step.
     """
     boundaries = _Boundaries(graph, steady)
+    base = replay(graph)
+    boundaries.keep_long(base)
     sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
     sync_component = np.array([component.get(r, -1) for r in sync_rank.tolist()], np.int64)
-    base = replay(graph)
     everything = np.ones(len(graph), bool)
     steps = StepTimes(
         numbers=boundaries.numbers,
@@ -169,7 +190,17 @@ class _Boundaries:
             self._follows[1:] = keys[1:] // _STEPS_PER_WINDOW == keys[:-1] // _STEPS_PER_WINDOW
             kept = np.isin(numbers, list(steady))
         self._kept = np.flatnonzero(kept)
-        self.numbers: Int64 = numbers[self._kept]
+        self._numbers = numbers
+
+    @property
+    def numbers(self) -> Int64:
+        """int64[s], numbers of the steps that count."""
+        numbers: Int64 = self._numbers[self._kept]
+        return numbers
+
+    def keep_long(self, ends: Int64) -> None:
+        """Leave out steps without a length: the first of a window, if it has one sync only."""
+        self._kept = self._kept[self.lengths(ends, np.ones(len(ends), bool)) > 0]
 
     def lengths(self, ends: Int64, among: Bool) -> Int64:
         """Length of each kept step by the ends of its syncs in `among`; 0 for a step without any.
@@ -192,7 +223,7 @@ def judge(
     costs: Sequence[Cost],
     thresholds: Thresholds,
     *,
-    last_in_share: Mapping[int, float],
+    last: LastArrivals,
     obstacle: str | None,
 ) -> StragglerResult:
     """The verdict.
@@ -201,21 +232,16 @@ def judge(
         steps: the steps that count.
         costs: of the candidates.
         thresholds: when a set is named.
-        last_in_share: rank -> share of its groups' countable collectives in which it was last.
+        last: how often each rank was last.
         obstacle: why the data cannot tell, or None.
     """
     if obstacle is not None:
         return _result("inconclusive", steps, costs, obstacle)
     if len(steps.numbers) == 0 or not costs:
         return _result("inconclusive", steps, costs, "no collective was found on several ranks")
-    passing = [cost for cost in costs if _passes(cost, steps, thresholds, last_in_share)]
+    passing = [cost for cost in costs if _passes(cost, steps, thresholds, last)]
     if not passing:
-        share = max(c.typical_ns / max(int(np.median(c.step_ns)), 1) for c in costs)
-        text = (
-            f"no rank or set of ranks costs {100 * thresholds.cost_ratio:g} % of the step in half of the steps; the "
-            f"most is {100 * max(share, 0):.1f} %"
-        )
-        return _result("none", steps, costs, text)
+        return _nobody(steps, costs, thresholds)
     most = max(cost.typical_ns for cost in passing)
     culprit = min(
         (cost for cost in passing if cost.typical_ns >= _SIMILAR * most),
@@ -224,16 +250,62 @@ def judge(
     return _found(culprit, steps, costs, thresholds)
 
 
-def _passes(cost: Cost, steps: StepTimes, thresholds: Thresholds, last_in_share: Mapping[int, float]) -> bool:
-    high = cost.per_step_ns >= thresholds.cost_ratio * cost.step_ns
-    if len(steps.numbers) >= _MIN_STEPS:
-        return bool(high.mean() >= thresholds.steps_ratio) and cost.typical_ns > 0
-    share = sum(last_in_share.get(rank, 0.0) for rank in cost.candidate.ranks)
-    return bool(high.all()) and share >= thresholds.steps_ratio
+def chance_of(hits: int, steps: int, rivals: int) -> float:
+    """Probability that chance alone makes any one of `rivals` equal sets stand out in `hits` of `steps` steps.
+
+    In a step at most one of them is the one that all wait for, each with the same chance (binomial tail, times the
+    number of rivals).
+
+    >>> round(chance_of(3, 3, 4), 4), round(chance_of(3, 3, 2), 4)
+    (0.0625, 0.25)
+    """
+    share = 1 / rivals
+    tail = sum(comb(steps, k) * share**k * (1 - share) ** (steps - k) for k in range(hits, steps + 1))
+    return min(1.0, rivals * tail)
+
+
+def _passes(cost: Cost, steps: StepTimes, thresholds: Thresholds, last: LastArrivals) -> bool:
+    high = _is_high(cost, thresholds)
+    share = sum(last.share.get(rank, 0.0) for rank in cost.candidate.ranks)
+    if len(steps.numbers) < _MIN_STEPS:
+        return bool(high.all()) and share >= thresholds.steps_ratio
+    if high.mean() < thresholds.steps_ratio or cost.typical_ns <= 0:
+        return False
+    rivals = max(last.rivals // len(cost.candidate.ranks), 2)
+    by_chance = chance_of(int(high.sum()), len(high), rivals)
+    countable = min((last.countable.get(rank, 0) for rank in cost.candidate.ranks), default=0)
+    return by_chance <= _CHANCE or (share >= _ALWAYS_LAST and countable >= _MANY_COLLECTIVES)
+
+
+def _nobody(steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> StragglerResult:
+    """Verdict "none", or "inconclusive" where a set costs enough, but in too few steps to tell it from chance."""
+    enough = [
+        c for c in costs if _is_high(c, thresholds).mean() >= thresholds.steps_ratio and c.typical_ns > 0
+    ]
+    if not enough:
+        share = max(c.typical_ns / max(int(np.median(c.step_ns)), 1) for c in costs)
+        text = (
+            f"no rank or set of ranks costs {100 * thresholds.cost_ratio:g} % of the step in half of the steps; the "
+            f"most is {100 * max(share, 0):.1f} %"
+        )
+        return _result("none", steps, costs, text)
+    worst = max(enough, key=lambda c: (c.typical_ns, -len(c.candidate.ranks)))
+    share = worst.typical_ns / max(int(np.median(worst.step_ns)), 1)
+    text = (
+        f"rank(s) {compact_ranks(worst.candidate.ranks)} cost {100 * share:.1f} % of the step, but that they were the "
+        f"last in {int(_is_high(worst, thresholds).sum())} of {len(worst.step_ns)} steps may be chance; record more steps"
+    )
+    return _result("inconclusive", steps, costs, text)
+
+
+def _is_high(cost: Cost, thresholds: Thresholds) -> Bool:
+    """bool[s], steps in which the cost reaches the threshold."""
+    high: Bool = cost.per_step_ns >= thresholds.cost_ratio * cost.step_ns
+    return high
 
 
 def _found(culprit: Cost, steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> StragglerResult:
-    high = float((culprit.per_step_ns >= thresholds.cost_ratio * culprit.step_ns).mean())
+    high = float(_is_high(culprit, thresholds).mean())
     if len(steps.numbers) < _MIN_STEPS:
         confidence: Confidence = "low"
     else:

@@ -345,9 +345,7 @@ def _bound(ties: _Ties, of_rank: dict[int, RankClock], reference: int) -> dict[i
     return {**of_rank, **bounded}
 
 
-def _spread_limits(
-    rank: Int64, collective: Int64, start: Int64, end: Int64, at_reference: Bool
-) -> Int64:
+def _spread_limits(rank: Int64, collective: Int64, start: Int64, end: Int64, at_reference: Bool) -> Int64:
     """Upper limit of each rank's error, int64[ranks] ns; _UNBOUNDED where nothing limits it."""
     limit = np.where(at_reference, 0, _UNBOUNDED).astype(np.int64)
     for _ in range(_MAX_ROUNDS):

@@ -104,7 +104,25 @@ def _outermost_operators(table: TraceTable) -> Int64:
         part = order[first:after]
         reach = np.maximum.accumulate(table.end_ns[part])
         outermost[first] = True
-        outermost[first + 1 : after] = table.start_ns[part[1:]] >= reach[:-1]
+        # One that only crosses the end of an earlier one does not lie in it.
+        beyond = (table.start_ns[part[1:]] >= reach[:-1]) | (table.end_ns[part[1:]] > reach[:-1])
+        outermost[first + 1 : after] = beyond
     blocking = np.isin(order, table.rows_named(BLOCKING_HOST_OPS))
     kept: Int64 = np.sort(order[outermost & ~blocking])
     return kept
+
+
+def leaf_operators(table: TraceTable) -> Int64:
+    """Host operators that hold no other operator of their thread: where the host really computes.
+
+    A row of the autograd engine holds the operators of a node, and the hooks that Python runs beside them.
+    """
+    rows = table.rows_of_category(Category.CPU_OP)
+    if len(rows) == 0:
+        return rows
+    order = rows[np.lexsort((-table.duration_ns[rows], table.start_ns[rows], table.lane[rows]))]
+    holds_next = np.zeros(len(order), bool)
+    same_lane = table.lane[order[1:]] == table.lane[order[:-1]]
+    holds_next[:-1] = same_lane & (table.start_ns[order[1:]] < table.end_ns[order[:-1]])
+    leaves: Int64 = np.sort(order[~holds_next])
+    return leaves

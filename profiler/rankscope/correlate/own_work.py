@@ -61,6 +61,8 @@ def measure_own_work(graph: SyncGraph, comms: RunCommunications, component: dict
         comms: the run's communication events.
         component: rank -> a number that is equal for ranks that hang together.
     """
+    if len(graph) == 0:
+        return OwnWork(nodes=(), roles=())
     sync = graph.sync
     order = np.lexsort((graph.position, graph.node))
     numbers, starts = np.unique(graph.node[order], return_index=True)

@@ -20,7 +20,7 @@ from rankscope.correlate.launches import NO_ROW
 from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
-from rankscope.model.intervals import Int64, IntervalSet, covered_ns, union
+from rankscope.model.intervals import EMPTY, Int64, IntervalSet, covered_ns, union
 from rankscope.units import us_to_ns
 
 NONE = -1
@@ -51,6 +51,7 @@ class SyncGraph:
         node_rank: int64[n], rank of each node.
         node_window: int64[n], number of the recorded window.
         node_start: int64[n], own-work clock where the node's recording starts.
+        node_blocked: n sets of times on the common clock in which the node is blocked.
     """
 
     first: Int64
@@ -68,6 +69,7 @@ class SyncGraph:
     node_rank: Int64
     node_window: Int64
     node_start: Int64
+    node_blocked: tuple[IntervalSet, ...]
 
     def __len__(self) -> int:
         return len(self.transfer_ns)
@@ -183,6 +185,7 @@ class _EventColumns:
     block_before: Int64
     queued_behind: Int64
     node_start: Int64
+    node_blocked: tuple[IntervalSet, ...]
 
 
 def _event_columns(
@@ -201,18 +204,22 @@ def _event_columns(
         )
     }
     node_start = np.zeros(len(parts), np.int64)
+    blocked = [EMPTY] * len(parts)
     for node, (part, node_times) in enumerate(zip(parts, times, strict=True)):
         mine = np.flatnonzero(comms.part[event] == node)  # in order of start: the run's table is sorted so
         node_start[node] = node_times.started_ns
         if len(mine) == 0:
             continue
-        for key, values in _node_columns(part, node_times, comms.index[event[mine]], mine).items():
+        values_of, blocked[node] = _node_columns(part, node_times, comms.index[event[mine]], mine)
+        for key, values in values_of.items():
             columns[key][mine] = values
-    return _EventColumns(**columns, node_start=node_start)
+    return _EventColumns(**columns, node_start=node_start, node_blocked=tuple(blocked))
 
 
-def _node_columns(part: Communications, times: _NodeTimes, index: Int64, mine: Int64) -> dict[str, Int64]:
-    """Columns of one node's events, which are numbers `index` of the part and `mine` of all events."""
+def _node_columns(
+    part: Communications, times: _NodeTimes, index: Int64, mine: Int64
+) -> tuple[dict[str, Int64], IntervalSet]:
+    """Columns of one node's events (`index` in the part, `mine` in the graph), and when the node is blocked."""
     start, end, launch = _common_times(part, times, index)
     blocked_from = _blocked_from(times.busy, start, end)
     blocks = blocked_from < end
@@ -225,18 +232,17 @@ def _node_columns(part: Communications, times: _NodeTimes, index: Int64, mine: I
     before_arrival = np.searchsorted(ends_in_order, ready, side="right") - 1
     before = np.full(len(mine), NONE, np.int64)
     before[order[1:]] = order[:-1]
-    return {
+    nowhere = np.full(len(mine), NONE, np.int64)
+    last_block = mine[order[np.maximum(before_arrival, 0)]] if len(order) else nowhere
+    columns = {
         "position": np.arange(len(mine), dtype=np.int64),
         "arrival_work": arrival,
         "block_work": block,
-        "block_before_arrival": np.where(
-            before_arrival >= 0, mine[order[np.maximum(before_arrival, 0)]], NONE
-        )
-        if len(order)
-        else np.full(len(mine), NONE, np.int64),
+        "block_before_arrival": np.where(before_arrival >= 0, last_block, NONE),
         "block_before": np.where(before >= 0, mine[np.maximum(before, 0)], NONE),
         "queued_behind": np.where(behind >= 0, mine[np.maximum(behind, 0)], NONE),
     }
+    return columns, blocked
 
 
 def _common_times(part: Communications, times: _NodeTimes, index: Int64) -> tuple[Int64, Int64, Int64]:
@@ -338,6 +344,7 @@ def _assemble(
         node_rank=np.array([part.events.window.rank for part in parts], np.int64),
         node_window=np.array([part.events.window.window for part in parts], np.int64),
         node_start=columns.node_start,
+        node_blocked=columns.node_blocked,
     )
     return _with_backward_links(graph)
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankscope.analyses.collectives import CollectiveTimes, measure_collectives
+from rankscope.analyses.late_cause import LateCause, explain_lateness
 from rankscope.analyses.stragglers import (
+    LastArrivals,
     Lateness,
     StepTimes,
     StragglerResult,
@@ -21,7 +23,7 @@ from rankscope.correlate.candidates import find_candidates
 from rankscope.correlate.clocks import Clocks, align_clocks
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.match import Matching, match_collectives
-from rankscope.correlate.own_work import measure_own_work
+from rankscope.correlate.own_work import OwnWork, measure_own_work
 from rankscope.correlate.point_to_point import Pairs, pair_point_to_point
 from rankscope.correlate.run_communications import RunCommunications, join_ranks
 from rankscope.correlate.sync_graph import NONE, SyncGraph, build_sync_graph
@@ -49,6 +51,7 @@ class Together:
         graph: the synchronisation graph.
         lateness: the display figure.
         straggler: the verdict.
+        cause: why the culprit is late; None without one.
     """
 
     parts: tuple[Communications, ...]
@@ -61,6 +64,7 @@ class Together:
     graph: SyncGraph
     lateness: Lateness
     straggler: StragglerResult
+    cause: LateCause | None
 
 
 def put_together(
@@ -84,9 +88,15 @@ def put_together(
     graph = build_sync_graph(comms, parts, matching, pairs, clocks)
     has_steps = any(len(r.spans) for r in results)
     lateness = _lateness(comms, times, clocks, step, steady if has_steps else None)
-    straggler = _straggler(
-        run, comms, graph, clocks, times, lateness, steady if has_steps else None, thresholds
-    )
+    steps = steady if has_steps else None
+    component = {rank: clock.reference for rank, clock in clocks.of_rank.items()}
+    work = measure_own_work(graph, comms, component)
+    straggler = _straggler(run, comms, graph, work, component, lateness, steps, thresholds)
+    cause = None
+    if straggler.culprit is not None:
+        rank = _worst_of(straggler)
+        spans = [r.spans for r in results]
+        cause = explain_lateness(rank, parts, spans, comms, graph, work, clocks, steps)
     return Together(
         parts=tuple(parts),
         comms=comms,
@@ -98,6 +108,7 @@ def put_together(
         graph=graph,
         lateness=lateness,
         straggler=straggler,
+        cause=cause,
     )
 
 
@@ -139,27 +150,38 @@ def _straggler(
     run: Run,
     comms: RunCommunications,
     graph: SyncGraph,
-    clocks: Clocks,
-    times: CollectiveTimes,
+    work: OwnWork,
+    component: dict[int, int],
     lateness: Lateness,
     steady: Sequence[int] | None,
     thresholds: Thresholds | None,
 ) -> StragglerResult:
-    component = {rank: clock.reference for rank, clock in clocks.of_rank.items()}
-    obstacle = _obstacle(run, comms, graph, times)
+    obstacle = _obstacle(run, comms, graph)
     if len(graph) == 0:
         empty = np.empty(0, np.int64)
         steps = StepTimes(numbers=empty, measured_ns=empty, replayed_ns=empty)
-        return judge(steps, (), thresholds or Thresholds(), last_in_share={}, obstacle=obstacle)
-    work = measure_own_work(graph, comms, component)
+        nobody = LastArrivals(share={}, countable={}, rivals=0)
+        return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
     hosts = {w.rank: w.host for w in run.windows if w.host}
     candidates = find_candidates(work, comms.groups, hosts)
     steps, costs = measure_costs(graph, work, candidates, component, steady)
-    share = {rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n}
-    return judge(steps, costs, thresholds or Thresholds(), last_in_share=share, obstacle=obstacle)
+    last = LastArrivals(
+        share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
+        countable=lateness.countable,
+        rivals=len(comms.ranks),
+    )
+    return judge(steps, costs, thresholds or Thresholds(), last=last, obstacle=obstacle)
 
 
-def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph, times: CollectiveTimes) -> str | None:
+def _worst_of(straggler: StragglerResult) -> int:
+    """The rank of the culprit that costs most by itself, to look for the cause."""
+    assert straggler.culprit is not None  # noqa: S101 - only called with one
+    ranks = straggler.culprit.candidate.ranks
+    single = {c.candidate.ranks[0]: c.typical_ns for c in straggler.costs if len(c.candidate.ranks) == 1}
+    return max(ranks, key=lambda rank: (single.get(rank, 0), -rank))
+
+
+def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph) -> str | None:
     """Why nobody may be named, or None."""
     if len(comms) == 0:
         return "there is no communication"

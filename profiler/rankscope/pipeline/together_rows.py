@@ -22,6 +22,7 @@ from rankscope.model.report import (
     Residual,
     StepRow,
     Straggler,
+    StragglerEvidence,
     StragglerRank,
     WaitQuantiles,
 )
@@ -269,14 +270,24 @@ def straggler_section(together: Together, steady: Sequence[int]) -> Straggler:
     sums: dict[int, int] = defaultdict(int)
     for (_, rank), ns in lateness.per_step.items():
         sums[rank] += ns
-    culprit = result.culprit
+    culprit, cause = result.culprit, together.cause
     ranks = list(culprit.candidate.ranks) if culprit else []
     return Straggler(
         verdict=result.verdict,
         scope=culprit.candidate.scope if culprit else None,
         rank=ranks[0] if len(ranks) == 1 else None,
         ranks=ranks,
-        cause=None,
+        cause=cause.kind if cause else None,
+        cause_stage=cause.stage if cause else None,
+        cause_name=cause.name if cause else None,
+        cause_ns_per_step=cause.excess_ns if cause and cause.kind else None,
+        cause_reason=cause.reason if cause else None,
+        evidence=[
+            StragglerEvidence(
+                kind=e.kind, name=e.name, own_ns=e.own_ns, peers_ns=e.peers_ns, excess_ns=e.excess_ns
+            )
+            for e in (cause.evidence if cause else ())
+        ],
         cost_ns_per_step=culprit.typical_ns if culprit else None,
         slowdown=result.slowdown,
         confidence=result.confidence,
