@@ -189,6 +189,9 @@ class _Boundaries:
             numbers = keys % _STEPS_PER_WINDOW
             self._follows[1:] = keys[1:] // _STEPS_PER_WINDOW == keys[:-1] // _STEPS_PER_WINDOW
             kept = np.isin(numbers, list(steady))
+            # What a window's first step cost lies partly before its first sync, where nothing can be compared.
+            if (kept & self._follows).any():
+                kept &= self._follows
         self._kept = np.flatnonzero(kept)
         self._numbers = numbers
 

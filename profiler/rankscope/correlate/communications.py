@@ -55,7 +55,8 @@ class Communications:
         rows: int64[k], rows of the table.
         kind: int64[k], index into `kinds`.
         kinds: the distinct kinds.
-        launch_row: int64[k], host row that launched the event; NO_ROW if the trace holds none.
+        launch_row: int64[k], host row that launched the event (on a CPU-only run the c10d operator that put it
+            into the queue); NO_ROW if the trace holds none.
         host_row: int64[k], `record_param_comms` (NCCL) row that asked for it; NO_ROW if none.
         argument_row: int64[k], index into the table's `arguments` that describes it; -1 if none.
         annotation_row: int64[k], the `nccl:<op>` annotation that holds its launch; NO_ROW if none.
@@ -86,7 +87,7 @@ def resolve_communications(events: DeviceEvents, world_size: int | None) -> Comm
         world_size: ranks of the job, for traces that name no groups.
     """
     table, rows = events.table, events.communication
-    launch_row = find_launches(table, rows) if events.device != "cpu" else rows
+    launch_row = find_launches(table, rows) if events.device != "cpu" else find_enqueues(table, rows)
     argument_row, host_row = _find_arguments(table, rows, launch_row)
     annotation = _find_annotations(table, launch_row)
     kind, kinds = _find_kinds(events, argument_row, annotation, WindowGroups(events.window, world_size))
@@ -100,6 +101,28 @@ def resolve_communications(events: DeviceEvents, world_size: int | None) -> Comm
         argument_row=argument_row,
         annotation_row=annotation,
     )
+
+
+def find_enqueues(table: TraceTable, rows: Int64) -> Int64:
+    """The c10d operator that put each gloo or MPI event into the queue; NO_ROW if the trace does not tell.
+
+    Workers take from the queue in order, so the n-th operator of a kind belongs to the n-th event of it; where one
+    side has more, the last ones belong together.
+    """
+    found = np.full(len(rows), NO_ROW, np.int64)
+    ops = np.array([op_of_collective_name(name) if name.startswith("c10d::") else "" for name in table.names])
+    host = table.rows_of_category(Category.CPU_OP)
+    host = host[ops[table.name[host]] != ""] if len(host) else host
+    kinds = np.array([op_of_collective_name(name) for name in table.names])
+    for op in np.unique(ops[table.name[host]]).tolist():
+        asked = host[ops[table.name[host]] == op]
+        mine = np.flatnonzero(kinds[table.name[rows]] == op)
+        count = min(len(asked), len(mine))
+        if count:
+            pairs = asked[len(asked) - count :], mine[len(mine) - count :]
+            in_order = table.start_ns[pairs[0]] <= table.start_ns[rows[pairs[1]]]
+            found[pairs[1][in_order]] = pairs[0][in_order]
+    return found
 
 
 def _find_arguments(table: TraceTable, rows: Int64, launch_row: Int64) -> tuple[Int64, Int64]:

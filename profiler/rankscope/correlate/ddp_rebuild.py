@@ -76,7 +76,8 @@ def _forward_of(communications: Communications, index: Int64) -> Int64:
     if len(forwards) == 0 or len(index) == 0:
         return np.full(len(index), -1, np.int64)
     launches = communications.launch_row[index]
-    times = np.where(launches == NO_ROW, -1, table.start_ns[np.maximum(launches, 0)])
+    own = communications.events.host_times(communications.rows[index])
+    times = np.where(launches == NO_ROW, own, table.start_ns[np.maximum(launches, 0)])
     starts, ends = table.start_ns[forwards], table.end_ns[forwards]
     last = np.searchsorted(starts, times, side="right") - 1
     inside = (last >= 0) & (times < ends[np.maximum(last, 0)])

@@ -55,13 +55,15 @@ def _run(graph: SyncGraph, arrival: Int64, block: Int64, transfer: Int64, varian
         graph.block_before,
         sync[graph.queued_behind],
     )
+    gap = graph.queue_gap[:, None]
     has_block, queues = graph.block_work != NONE, graph.queued_behind != NONE
     any_queue = np.logical_or.reduceat(queues, graph.first[:-1]) if len(graph) else queues
     for k in range(len(graph)):
         here = slice(first[k], first[k + 1])
         there = arrival[here] + delay[before_arrival[here]]
         if any_queue[k]:
-            there = np.maximum(there, ends[behind[here]])
+            free = ends[behind[here]] + gap[here]
+            there = np.maximum(there, np.where(queues[here][:, None], free, there))
         end = there.max(axis=0) + transfer[k]
         ends[k] = end
         late = np.maximum(delay[before[here]], end - block[here])

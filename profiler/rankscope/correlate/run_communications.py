@@ -206,21 +206,24 @@ def _peers(part: Communications) -> Int64:
     for op, column in (("send", table.arguments.destination), ("recv", table.arguments.source)):
         mine = np.flatnonzero(np.isin(part.kind, np.flatnonzero(ops == op)))
         if len(mine):
-            local = _argument(part, column)[mine]
-            local = np.where(local == NO_ID, _peers_in_annotations(table, part, mine), local)
-            peers[mine] = [_global(part, int(i), int(p)) for i, p in zip(mine, local, strict=True)]
+            said = _argument(part, column)[mine]  # `Src Rank` and `Dst Rank` are global ranks
+            local = _peers_in_annotations(table, part, mine)
+            peers[mine] = [
+                int(known) if known != NO_ID else _global(part, int(i), int(p))
+                for i, known, p in zip(mine, said, local, strict=True)
+            ]
     return peers
 
 
 def _peers_in_annotations(table: TraceTable, part: Communications, mine: Int64) -> Int64:
-    """Peers from names such as `nccl:recv 1<-0`: the second number is the other end."""
+    """Peers within their group, from names such as `nccl:recv 1<-0`: the second number is the other end."""
     names = [table.names[table.name[row]] if row != NO_ROW else "" for row in part.annotation_row[mine]]
     matches = [_PEERS_IN_NAME.search(name) for name in names]
     return np.array([int(m.group(2)) if m else NO_PEER for m in matches], np.int64)
 
 
 def _global(part: Communications, index: int, local: int) -> int:
-    """A peer's global rank: the trace numbers it within its group."""
+    """Global rank of a peer that is numbered within its group; of two members the other one, if it is not numbered."""
     ranks = part.kinds[part.kind[index]].group.ranks
     if local < 0:
         mine = part.events.window.rank

@@ -25,6 +25,7 @@ from rankscope.units import us_to_ns
 
 NONE = -1
 _QUEUE_GAP_NS = us_to_ns(50)
+_QUEUE_GAP_CPU_NS = us_to_ns(300)
 _SYNC_TOLERANCE_NS = us_to_ns(250)
 _MAX_LINK_ROUNDS = 16
 
@@ -48,6 +49,7 @@ class SyncGraph:
         block_before_arrival: int64[m], the node's last block before the arrival, an index of an event, or NONE.
         block_before: int64[m], the node's last block before this one, or NONE.
         queued_behind: int64[m], the event whose end the arrival had to await on its stream, or NONE.
+        queue_gap: int64[m], from that end to the arrival.
         node_rank: int64[n], rank of each node.
         node_window: int64[n], number of the recorded window.
         node_start: int64[n], own-work clock where the node's recording starts.
@@ -66,6 +68,7 @@ class SyncGraph:
     block_before_arrival: Int64
     block_before: Int64
     queued_behind: Int64
+    queue_gap: Int64
     node_rank: Int64
     node_window: Int64
     node_start: Int64
@@ -184,6 +187,7 @@ class _EventColumns:
     block_before_arrival: Int64
     block_before: Int64
     queued_behind: Int64
+    queue_gap: Int64
     node_start: Int64
     node_blocked: tuple[IntervalSet, ...]
 
@@ -201,6 +205,7 @@ def _event_columns(
             "block_before_arrival",
             "block_before",
             "queued_behind",
+            "queue_gap",
         )
     }
     node_start = np.zeros(len(parts), np.int64)
@@ -241,6 +246,7 @@ def _node_columns(
         "block_before_arrival": np.where(before_arrival >= 0, last_block, NONE),
         "block_before": np.where(before >= 0, mine[np.maximum(before, 0)], NONE),
         "queued_behind": np.where(behind >= 0, mine[np.maximum(behind, 0)], NONE),
+        "queue_gap": np.where(behind >= 0, start - end[np.maximum(behind, 0)], 0),
     }
     return columns, blocked
 
@@ -283,15 +289,18 @@ def _queue(
     then. It could have started when it was launched and what the host had launched before was done.
     """
     lanes = part.events.table.lane[part.rows[index]]
+    is_cpu = part.events.device == "cpu"
+    longest_gap = _QUEUE_GAP_CPU_NS if is_cpu else _QUEUE_GAP_NS
     ready, behind = start.copy(), np.full(len(index), NONE, np.int64)
     for lane in np.unique(lanes):
         mine = np.flatnonzero(lanes == lane)
         gap = start[mine[1:]] - end[mine[:-1]]
-        queued = (gap >= 0) & (gap <= _QUEUE_GAP_NS) & (launch[mine[1:]] < end[mine[:-1]])
+        queued = (gap >= 0) & (gap <= longest_gap) & (launch[mine[1:]] < end[mine[:-1]])
         behind[mine[1:][queued]] = mine[:-1][queued]
     queued = behind >= 0
     if queued.any():
-        ready[queued] = np.minimum(_ready(launch[queued], times), start[queued])
+        could_start = launch[queued] if is_cpu else _ready(launch[queued], times)
+        ready[queued] = np.minimum(could_start, start[queued])
     return ready, behind
 
 
@@ -341,6 +350,7 @@ def _assemble(
         block_before_arrival=_moved(columns.block_before_arrival[order], place),
         block_before=_moved(columns.block_before[order], place),
         queued_behind=_moved(columns.queued_behind[order], place),
+        queue_gap=columns.queue_gap[order],
         node_rank=np.array([part.events.window.rank for part in parts], np.int64),
         node_window=np.array([part.events.window.window for part in parts], np.int64),
         node_start=columns.node_start,

@@ -25,7 +25,7 @@ from rankscope.pipeline.rows import (
     totals,
     window_rows,
 )
-from rankscope.pipeline.together import put_together
+from rankscope.pipeline.together import Together, put_together
 from rankscope.pipeline.together_rows import (
     clock_facts,
     collective_rows,
@@ -87,8 +87,34 @@ def analyze(
     return analyze_run(run, AnalyzeOptions(steps=None if steps is None else frozenset(steps), detail=detail))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """A report with what it was made from.
+
+    Attributes:
+        report: the report.
+        results: the windows' results.
+        together: what needs all ranks.
+        origin_ns: absolute time of the report's zero.
+    """
+
+    report: Report
+    results: tuple[WindowResults, ...]
+    together: Together
+    origin_ns: int
+
+
 def analyze_run(run: Run, options: AnalyzeOptions | None = None) -> Report:
     """The report of a run that has been read.
+
+    Raises:
+        UsageError: a chosen step is not in the run.
+    """
+    return analyze_fully(run, options).report
+
+
+def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
+    """The report of a run that has been read, and what it was made from.
 
     Raises:
         UsageError: a chosen step is not in the run.
@@ -122,7 +148,8 @@ def analyze_run(run: Run, options: AnalyzeOptions | None = None) -> Report:
         straggler=straggler_section(together, steady),
         problems=problem_rows([*run.problems, *notice_problems(run, results)]),
     )
-    return find(explain_undefined(report, run))
+    report = find(explain_undefined(report, run))
+    return Analysis(report=report, results=tuple(results), together=together, origin_ns=origin_ns)
 
 
 def _check_steps(wanted: frozenset[int] | None, results: list[WindowResults]) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rankscope.model.report import Finding, Measures, Report
+from rankscope.model.groups import compact_ranks
+from rankscope.model.report import Finding, Measures, Report, Straggler
 from rankscope.units import format_duration, format_ratio
 
 _SHARE_WORTH_SAYING = 0.05
 _SHARE_CRITICAL = 0.25
+_SLOWDOWN_CRITICAL = 1.1
 _COVERAGE_WORTH_SAYING = 0.9
 
 
@@ -75,4 +77,44 @@ def _unknown_operations(report: Report) -> Iterator[Finding]:
         )
 
 
-_RULES = (_exposed_communication, _unknown_operations)
+def _straggler(report: Report) -> Iterator[Finding]:
+    """The rank or set of ranks that the others wait for."""
+    straggler = report.straggler
+    if straggler is None or straggler.verdict != "found":
+        return
+    cost = format_duration(straggler.cost_ns_per_step or 0)
+    who = (
+        f"rank {straggler.rank}" if straggler.rank is not None else f"ranks {compact_ranks(straggler.ranks)}"
+    )
+    if straggler.scope in ("host", "group", "stage"):
+        who += f" (one {straggler.scope})"
+    yield Finding(
+        rule="straggler",
+        severity="critical" if (straggler.slowdown or 1.0) >= _SLOWDOWN_CRITICAL else "warning",
+        rank=straggler.rank,
+        step=None,
+        message=f"The others wait for {who}: a step would be {cost} shorter if it worked like its peers "
+        f"(confidence {straggler.confidence}).{_cause_sentence(straggler)}",
+        hint=_CAUSE_HINTS.get(straggler.cause or "", "Compare this rank with its peers on the timeline."),
+    )
+
+
+def _cause_sentence(straggler: Straggler) -> str:
+    if straggler.cause is None:
+        return f" No single cause: {straggler.cause_reason}." if straggler.cause_reason else ""
+    lost = format_duration(straggler.cause_ns_per_step or 0)
+    place = f" in {straggler.cause_stage}" if straggler.cause_stage else ""
+    name = f", {straggler.cause_name[:120]!r}" if straggler.cause_name else ""
+    return f" It lost {lost} per step against their median{place}{name}: {straggler.cause_reason}."
+
+
+_CAUSE_HINTS = {
+    "input": "Load data ahead: more DataLoader workers, prefetching, a faster or local copy of this rank's shard.",
+    "host": "Look at what this rank's Python did there: logging, checkpoints, garbage collection, a busy CPU core.",
+    "compute": "Its kernels are slower: compare clocks, temperature and power of its device, and what else runs there.",
+    "work": "It gets more work than its peers: balance sequence lengths, experts or layers.",
+    "memory": "Its copies or allocations take longer: pin host memory, check PCIe links and memory pressure.",
+    "network": "Its links are slower: check the switch port, cable and NIC of its host.",
+}
+
+_RULES = (_straggler, _exposed_communication, _unknown_operations)

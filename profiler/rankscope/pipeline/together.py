@@ -87,7 +87,7 @@ def put_together(
     step = _collective_steps(comms, times)
     graph = build_sync_graph(comms, parts, matching, pairs, clocks)
     has_steps = any(len(r.spans) for r in results)
-    lateness = _lateness(comms, times, clocks, step, steady if has_steps else None)
+    lateness = _lateness(comms, times, clocks, graph, step, steady if has_steps else None)
     steps = steady if has_steps else None
     component = {rank: clock.reference for rank, clock in clocks.of_rank.items()}
     work = measure_own_work(graph, comms, component)
@@ -123,6 +123,7 @@ def _lateness(
     comms: RunCommunications,
     times: CollectiveTimes,
     clocks: Clocks,
+    graph: SyncGraph,
     step: Int64,
     steady: Sequence[int] | None,
 ) -> Lateness:
@@ -133,6 +134,10 @@ def _lateness(
     np.maximum.at(largest, times.collective, error_of[comms.rank[times.event]])
     counts = times.synchronising & times.complete & times.aligned & ~times.first_of_group
     counts &= np.diff(times.first) > 1
+    # One that queued behind another on its stream arrived when the stream was free, which says nothing.
+    queued = np.zeros(len(comms), bool)
+    queued[graph.event[graph.queued_behind != NONE]] = True
+    counts[times.collective[queued[times.event]]] = False
     if steady is not None:
         counts &= np.isin(step, list(steady))
     return add_lateness(

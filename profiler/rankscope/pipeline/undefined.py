@@ -9,7 +9,10 @@ from rankscope.model.run import Run
 
 _NO_COMMUNICATION = "no communication kernels"
 _STEP_WINDOW = "the work of a step overlaps that of its neighbours, so a step has no window of its own"
-_NEEDS_MATCH = "collectives have not been matched over the ranks"
+_NOT_COMPLETE = (
+    "needs a collective that was found on all its ranks and on which every rank waits for the last"
+)
+_NO_SIZE = "the trace gives no size for it (record with record_shapes=True)"
 
 
 def explain_undefined(report: Report, run: Run) -> Report:
@@ -31,6 +34,8 @@ def explain_undefined(report: Report, run: Run) -> Report:
                 reasons[f"{where},device={window.device}].overlap_ratio"] = _NO_COMMUNICATION
     _explain_steps(report, reasons)
     _explain_groups(report, reasons)
+    _explain_collectives(report, reasons)
+    _explain_straggler(report, reasons)
     if report.coverage.named is None:
         reasons["coverage"] = _NO_COMMUNICATION
     return replace(report, undefined=reasons)
@@ -70,11 +75,59 @@ def _explain_steps(report: Report, reasons: dict[str, str]) -> None:
 
 
 def _explain_groups(report: Report, reasons: dict[str, str]) -> None:
-    if report.groups:
-        reasons["groups[*].bus_bandwidth_gbps"] = reasons["groups[*].transfer_ns"] = _NEEDS_MATCH
     for group in report.groups:
+        path = f"groups[group={group.group},op={group.op}]"
         if group.size_bytes is None:
-            path = f"groups[group={group.group},op={group.op}].size_bytes"
-            reasons[path] = "the trace gives no size for some of these (record with record_shapes=True)"
+            reasons[f"{path}.size_bytes"] = (
+                "the trace gives no size for some of these (record with record_shapes=True)"
+            )
         if group.overlap_ratio is None:
-            reasons[f"groups[group={group.group},op={group.op}].overlap_ratio"] = "it took no time"
+            reasons[f"{path}.overlap_ratio"] = "it took no time"
+        if group.transfer_ns is None:
+            reasons[f"{path}.transfer_ns"] = _NOT_COMPLETE
+        if group.bus_bandwidth_gbps is None:
+            reasons[f"{path}.bus_bandwidth_gbps"] = _NOT_COMPLETE if group.transfer_ns is None else _NO_SIZE
+
+
+def _explain_collectives(report: Report, reasons: dict[str, str]) -> None:
+    """One reason for all rows of a kind: there may be many thousands."""
+    rows = report.collectives
+    for name in ("transfer_ns", "wait_ns", "lateness_ns", "last_rank"):
+        if any(getattr(row, name) is None for row in rows):
+            reasons[f"collectives[*].{name}"] = _NOT_COMPLETE
+    for name in ("algorithm_bandwidth_gbps", "bus_bandwidth_gbps"):
+        if any(getattr(row, name) is None for row in rows):
+            reasons[f"collectives[*].{name}"] = f"{_NOT_COMPLETE}, and its size"
+    if any(row.size_bytes is None for row in rows):
+        reasons["collectives[*].size_bytes"] = _NO_SIZE
+        reasons["collectives[*].dtype"] = _NO_SIZE
+    if any(row.step is None for row in rows):
+        reasons["collectives[*].step"] = "launched outside the recorded steps"
+    if any(row.overlap_ratio is None for row in rows):
+        reasons["collectives[*].overlap_ratio"] = "it took no time"
+    if any(row.wait_ns is None for row in report.p2p):
+        reasons["p2p[*].wait_ns"] = reasons["p2p[*].transfer_ns"] = "the other end is not in the traces"
+    if any(row.exposed_wait_ns is None for row in report.ranks):
+        reasons["ranks[*].exposed_wait_ns"] = reasons["ranks[*].exposed_transfer_ns"] = (
+            "no collective was found on all its ranks, so waiting cannot be told from transfer"
+        )
+    if report.coverage.matched is None:
+        reasons["coverage.matched"] = _NO_COMMUNICATION
+    clock = report.run.clock
+    if clock.residual_ns.median is None:
+        reasons["run.clock.residual_ns"] = "no synchronising collective was found on several ranks"
+    for rank, uncertainty in clock.uncertainty_ns.items():
+        if uncertainty is None:
+            reasons[f"run.clock.uncertainty_ns[{rank}]"] = "no collective bounds this clock from both sides"
+
+
+def _explain_straggler(report: Report, reasons: dict[str, str]) -> None:
+    straggler = report.straggler
+    if straggler is None or straggler.verdict != "found":
+        return
+    if straggler.cause is None:
+        reasons["straggler.cause"] = straggler.cause_reason or "no cause stands out"
+    if straggler.slowdown is None:
+        reasons["straggler.slowdown"] = (
+            "the replay of the unchanged run is more than 2 % off the measured steps"
+        )
