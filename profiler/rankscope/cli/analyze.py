@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from enum import Enum
@@ -10,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rankscope.cli.output import check_writable, say, write_file
+from rankscope.cli.output import check_writable, print_report, say, write_file
 from rankscope.errors import UsageError
 
 if TYPE_CHECKING:
     from rankscope.model.report import Report
     from rankscope.model.run import Run
 
-EXIT_FILE_LOST = 2
+EXIT_COULD_NOT = 2
 
 
 class ReportFormat(str, Enum):
@@ -37,6 +38,11 @@ _FORMAT_OF_SUFFIX = {
     ".htm": ReportFormat.HTML,
     ".txt": ReportFormat.CONSOLE,
 }
+
+
+_STEP_RANGE = re.compile(r"\s*([0-9]{1,18})(?:-([0-9]{1,18}))?\s*$")
+_MAX_STEPS = 100_000
+"""Most steps in one range: no trace holds more, and a slip of the finger must not fill the memory."""
 
 
 class Detail(str, Enum):
@@ -75,7 +81,7 @@ def analyze(
 ) -> None:
     """Overlap, exposed communication and where it comes from, over all ranks of a run.
 
-    Exit status 2 if a file could not be read; the report on the others is still printed.
+    Exit status 2 if a file could not be read, or nothing could be analysed; the report is still printed.
     """
     from rankscope.pipeline import AnalyzeOptions, analyze_run
 
@@ -98,9 +104,13 @@ def analyze(
         write_tables(report, tables)
         say(f"wrote tables into {tables}")
     if not output:
-        sys.stdout.write(render(report, found, report_format or ReportFormat.CONSOLE, detail.value))
-    if any(problem.severity == "error" for problem in report.problems):
-        raise typer.Exit(EXIT_FILE_LOST)
+        on_stdout = report_format or ReportFormat.CONSOLE
+        text = render(report, found, on_stdout, detail.value)
+        print_report(text, is_for_people=on_stdout is ReportFormat.CONSOLE)
+    if not report.ranks:
+        say("rankscope: nothing could be analysed: no event on a device, and no host operator, in any file")
+    if not report.ranks or any(problem.severity == "error" for problem in report.problems):
+        raise typer.Exit(EXIT_COULD_NOT)
 
 
 def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float) -> Run:
@@ -150,11 +160,12 @@ def parse_steps(text: str) -> frozenset[int] | None:
     steps: set[int] = set()
     bad = []
     for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()) or (dash and int(last) < int(first)):
-            bad.append(part.strip())
+        match = _STEP_RANGE.match(part)
+        first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (0, -1)
+        if 0 <= last - first < _MAX_STEPS:
+            steps.update(range(first, last + 1))
         else:
-            steps.update(range(int(first), int(last if dash else first) + 1))
+            bad.append(part.strip()[:40])
     if bad:
         raise UsageError(
             f"--steps: {', '.join(map(repr, bad))} is no step nor range; expected something like 4-6,9"
@@ -183,5 +194,9 @@ def _format_of(path: Path) -> ReportFormat:
 
 
 def _check_tables(directory: Path | None, *, force: bool) -> None:
-    if directory is not None and directory.exists() and not force and any(directory.iterdir()):
+    if directory is None or not directory.exists():
+        return
+    if not directory.is_dir():
+        raise UsageError(f"{directory} is not a directory; give --tables a directory")
+    if not force and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty; give --force to replace its tables")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import typer
 
-from rankscope.cli.output import say, write_file
+from rankscope.cli.output import print_report, say, write_file
 from rankscope.errors import UsageError
 
 
@@ -39,7 +38,7 @@ def demo(
     ):
         write_file(output / name, render(report, run, report_format, "summary"))
         say(f"wrote {output / name}")
-    sys.stdout.write(render(report, run, ReportFormat.CONSOLE, "summary"))
+    print_report(render(report, run, ReportFormat.CONSOLE, "summary"), is_for_people=True)
 
 
 def _make_room(output: Path, traces: Path, *, force: bool) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rankscope.cli.output import print_report
 from rankscope.units import format_duration
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def inspect(
     found = read_with_progress(run, options)
     facts = describe_run(found)
     if report_format is InspectFormat.JSON:
-        sys.stdout.write(json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        print_report(json.dumps(facts, indent=2, allow_nan=False) + "\n", is_for_people=False)
     else:
-        sys.stdout.write(_to_text(facts))
+        print_report(_to_text(facts), is_for_people=True)
     if any(problem.severity == "error" for problem in found.problems):
         raise typer.Exit(EXIT_FILE_LOST)
 
@@ -104,10 +104,11 @@ def _to_text(facts: dict[str, Any]) -> str:
 
     from rankscope.cli.terminal import table_text
     from rankscope.model.groups import compact_ranks
-    from rankscope.renderers.text import plain
+    from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
 
     world = facts["world_size"] if facts["world_size"] is not None else "unknown"
-    lines = [f"{plain(facts['name'])}: ranks {compact_ranks(facts['ranks']) or 'none'}, world size {world}"]
+    ranks = compact_ranks(facts["ranks"]) or "none"
+    lines = [f"{make_inert(facts['name'])}: ranks {ranks}, world size {world}"]
     if facts["missing_ranks"]:
         lines.append(f"missing ranks: {compact_ranks(facts['missing_ranks'])}")
     table = Table(
@@ -119,7 +120,7 @@ def _to_text(facts: dict[str, Any]) -> str:
         table.add_row(
             f"{window['rank']}" + ("" if window["rank_source"] == "distributedInfo" else "*"),
             str(window["window"]),
-            plain(window["file"]),
+            make_inert(window["file"]),
             format_duration(window["span_ns"]),
             compact_ranks(window["steps"]) or "none",
             devices,
@@ -132,5 +133,6 @@ def _to_text(facts: dict[str, Any]) -> str:
         lines.append("* rank not from the trace's distributedInfo, see the problems")
     for problem in facts["problems"]:
         offset = "" if problem["offset"] is None else f" at byte {problem['offset']}"
-        lines.append(f"{problem['severity']}: {plain(problem['file'])}{offset}: {plain(problem['message'])}")
+        message = make_inert(problem["message"], MESSAGE_LIMIT)
+        lines.append(f"{problem['severity']}: {make_inert(problem['file'])}{offset}: {message}")
     return "\n".join(lines) + "\n"

@@ -57,19 +57,23 @@ def main() -> None:
 
 def run_command_line() -> int:
     """Run the command line; the exit status."""
+    _open_closed_streams()
     try:
-        app(standalone_mode=True)
-    except SystemExit as exit_:
-        return exit_.code if isinstance(exit_.code, int) else EXIT_COULD_NOT
+        status = _run_app()
+        sys.stdout.flush()
+        return status
     except RankscopeError as error:
         _complain(f"error: {error}\n  (docs/errors.md#{error.slug})")
     except KeyboardInterrupt:
         _complain("interrupted; nothing was left half-written")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): not an error of ours. Python must not try again on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output went away (`| head`): not an error of ours.
+        _give_up_stdout()
         return 0
+    except OSError as error:  # output into a full disk, for one
+        _give_up_stdout()
+        _complain(f"error: {error}\n  (docs/errors.md#error)")
     except Exception as error:  # noqa: BLE001 - the one place that turns a fault of ours into text
         if os.environ.get(_DEBUG_VARIABLE):
             traceback.print_exc()
@@ -78,6 +82,32 @@ def run_command_line() -> int:
             f"the output of the same command under {_DEBUG_VARIABLE}=1."
         )
     return EXIT_COULD_NOT
+
+
+def _run_app() -> int:
+    """The exit status that typer comes to; what it turned into one on its own account is raised again."""
+    try:
+        app(standalone_mode=True)
+    except SystemExit as exit_:
+        cause: BaseException | None = exit_
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt | BrokenPipeError):
+                raise cause from None
+            cause = cause.__cause__ or cause.__context__
+        return exit_.code if isinstance(exit_.code, int) else EXIT_COULD_NOT
+    return 0
+
+
+def _open_closed_streams() -> None:
+    """Give output that the caller has closed (`>&-`) a place to go."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+
+
+def _give_up_stdout() -> None:
+    """Keep Python from writing on exit what could not be written now."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(text: str) -> None:

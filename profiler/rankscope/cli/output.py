@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
@@ -46,6 +47,20 @@ def write_file(path: Path, text: str) -> None:
             raise
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def print_report(text: str, *, is_for_people: bool) -> None:
+    """Write a report to stdout.
+
+    A report for people goes out in the terminal's encoding, with marks for what that does not have; any other
+    in UTF-8, since its reader would take a mark for data.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        if is_for_people:
+            sys.stdout.reconfigure(errors="replace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8")
+    sys.stdout.write(text)
 
 
 def say(text: str) -> None:

@@ -38,8 +38,11 @@ def write_tables(report: Report, directory: Path) -> None:
             target = directory / f"{table}.parquet"
             if rows:
                 temporary = directory / f".{table}.parquet.part"
-                pd.DataFrame([_flat(row) for row in rows]).to_parquet(temporary, index=False)
-                temporary.replace(target)
+                try:
+                    pd.DataFrame([_flat(row) for row in rows]).to_parquet(temporary, index=False)
+                    temporary.replace(target)
+                finally:
+                    temporary.unlink(missing_ok=True)
             else:
                 target.unlink(missing_ok=True)
     except OSError as error:
@@ -53,6 +56,8 @@ def _flat(row: Any) -> dict[str, Any]:  # noqa: ANN401 - any row of the report
         value = getattr(row, field.name)
         if field.name == "device":
             flat["device"] = None if value is None else str(value)
+        elif isinstance(value, dict):  # by rank: Parquet wants texts as keys
+            flat[field.name] = [{"rank": rank, "ns": ns} for rank, ns in value.items()]
         elif hasattr(value, "__dataclass_fields__"):
             flat |= {f"{field.name}_{key}": inner for key, inner in asdict(value).items()}
         else:
