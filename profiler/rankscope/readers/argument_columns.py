@@ -11,11 +11,10 @@ import numpy as np
 
 from rankscope.model.intervals import Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
-from rankscope.readers.event_decoding import EventArguments
+from rankscope.readers.event_decoding import MAX_INT, EventArguments, whole_number
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})
-_MAX_INT = (1 << 63) - 1
 
 _INTEGER_COLUMNS = ("row", "in_elements", "out_elements", "group_size", "sequence", "source", "destination")
 _TEXT_COLUMNS = ("collective", "dtype", "group_name", "group_description", "group_ranks", "inputs")
@@ -26,7 +25,9 @@ class ArgumentColumns:
 
     def __init__(self) -> None:
         # Arrays of C integers: a list would hold an object for each number.
-        self._columns = {key: array("q") for key in _INTEGER_COLUMNS} | {key: array("i") for key in _TEXT_COLUMNS}
+        self._columns = {key: array("q") for key in _INTEGER_COLUMNS} | {
+            key: array("i") for key in _TEXT_COLUMNS
+        }
         self._texts: dict[str, int] = {}
         self._is_shaped: dict[str | None, bool] = {}
 
@@ -51,7 +52,9 @@ class ArgumentColumns:
             in_elements = elements if in_elements == NO_ID else in_elements
             dtype = dtype or shaped_dtype
         out = args.out_elements if args.out_elements is not None else args.old_out_elements
-        inputs = bytes(args.inputs).decode() if name == "record_param_comms" else None
+        inputs = (
+            bytes(args.inputs).decode("utf-8", errors="replace") if name == "record_param_comms" else None
+        )
         values = {
             "row": row,
             "in_elements": in_elements,
@@ -110,11 +113,8 @@ class ArgumentColumns:
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, str):
-        value = int(value) if value.strip().isdecimal() else None
-    if isinstance(value, float):
-        value = int(value) if value.is_integer() else None
-    return value if isinstance(value, int) and 0 <= value <= _MAX_INT else NO_ID
+    number = whole_number(value)
+    return NO_ID if number is None else number
 
 
 def _raw_text(raw: msgspec.Raw) -> str | None:
@@ -130,11 +130,11 @@ def _shape(args: EventArguments) -> tuple[int, str | None]:
     try:
         dims = msgspec.json.decode(args.input_dims) if bytes(args.input_dims) else []
         types = msgspec.json.decode(args.input_types) if bytes(args.input_types) else []
+        elements = sum(_elements(entry) for entry in dims) if isinstance(dims, list) else 0
     except (msgspec.MsgspecError, RecursionError):
         return NO_ID, None
-    elements = sum(_elements(entry) for entry in dims) if isinstance(dims, list) else 0
     dtype = types[0] if isinstance(types, list) and types and isinstance(types[0], str) else None
-    return elements or NO_ID, dtype if dtype not in ("", "TensorList") else None
+    return elements if 0 < elements <= MAX_INT else NO_ID, dtype if dtype not in ("", "TensorList") else None
 
 
 def _elements(entry: object) -> int:

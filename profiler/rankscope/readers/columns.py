@@ -21,15 +21,18 @@ from rankscope.readers.event_decoding import (
     EventArguments,
     Number,
     to_nanoseconds,
+    whole_number,
 )
 
 _SKIPPED_CATEGORIES = frozenset({"python_function", "trace"})
 _GPU = frozenset(
     {int(Category.KERNEL), int(Category.MEMCPY), int(Category.MEMSET), int(Category.GPU_ANNOTATION)}
 )
-_DIGITS = re.compile(r"\d+")
-_MAX_ID = (1 << 63) - 1
-_MAX_TIME_NS = 1 << 62
+_DIGITS = re.compile(r"\d{1,18}")
+
+MAX_TIME_NS = 1 << 61
+"""Limit of a time, a duration and a base time (the year 2043), so that no sum of the three leaves 64 bits."""
+
 _NUMBER_OF_CATEGORIES = max(Category) + 1
 
 _fields = attrgetter("cat", "name", "pid", "tid", "ts", "dur", "args")
@@ -256,7 +259,7 @@ def _fast_nanoseconds(microseconds: list[Number]) -> Int64 | None:
     except (ValueError, OverflowError):
         return None
     if values.dtype == np.int64:
-        limit = _MAX_TIME_NS // 1000
+        limit = MAX_TIME_NS // 1000
         if values.min(initial=0) <= -limit or values.max(initial=0) >= limit:
             return None
         nanoseconds: Int64 = values * 1000
@@ -271,23 +274,15 @@ def _fast_nanoseconds(microseconds: list[Number]) -> Int64 | None:
 
 def _exact_nanoseconds(texts: list[Number]) -> Int64:
     times = [to_nanoseconds(text) for text in texts]
-    return np.array([_NOWHERE if t is None or abs(t) >= _MAX_TIME_NS else t for t in times], np.int64)
+    return np.array([_NOWHERE if t is None or abs(t) >= MAX_TIME_NS else t for t in times], np.int64)
 
 
 def _ids(values: list[Any]) -> Int64:
     """int64 ids; NO_ID for what is absent, not a whole number, or beyond 64 bits."""
-    try:
-        return np.array([NO_ID if v is None else v for v in values], np.int64)
-    except (ValueError, OverflowError, TypeError):
-        return np.array([_id(v) for v in values], np.int64)
-
-
-def _id(value: object) -> int:
-    if isinstance(value, str):
-        value = int(value) if value.strip().isdecimal() else None
-    if isinstance(value, float):
-        value = int(value) if value.is_integer() else None
-    return value if isinstance(value, int) and 0 <= value <= _MAX_ID else NO_ID
+    ids = np.array([NO_ID if v is None else v for v in values])
+    if ids.dtype != np.int64:
+        ids = np.array([NO_ID if (n := whole_number(v)) is None else n for v in values], np.int64)
+    return ids
 
 
 def _small_int(value: object, fallback: object) -> int | None:

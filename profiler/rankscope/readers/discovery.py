@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,9 +58,9 @@ def find_traces(run: str | Path) -> tuple[TraceSource, ...]:
 def _find_local(path: Path) -> list[TraceSource]:
     try:
         if path.is_dir():
-            return [_local(p, p.name) for p in path.iterdir() if _is_candidate(p.name) and p.is_file()]
+            return [_local(p) for p in path.iterdir() if _is_candidate(p.name) and _may_be_file(p)]
         if path.is_file():
-            return [_local(path, path.name)]
+            return [_local(path)]
         if path.exists():
             raise InputError(
                 f"{path} is neither a file nor a directory; give a trace file or a directory of them"
@@ -69,8 +70,23 @@ def _find_local(path: Path) -> list[TraceSource]:
     raise InputError(f"{path} does not exist; give a trace file, a directory of them, or a URL")
 
 
-def _local(path: Path, name: str) -> TraceSource:
-    return TraceSource(name=name, location=str(path), size_bytes=path.stat().st_size)
+def _may_be_file(path: Path) -> bool:
+    """False for directories, pipes and the like; True for what cannot be looked at, a dangling link for one.
+
+    Opening it will say why, so that a file that is lost does not go unnoticed.
+    """
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return True
+
+
+def _local(path: Path) -> TraceSource:
+    try:
+        size_bytes = path.stat().st_size
+    except OSError:
+        size_bytes = 0
+    return TraceSource(name=path.name, location=str(path), size_bytes=size_bytes)
 
 
 def _find_remote(url: str) -> list[TraceSource]:
@@ -102,9 +118,14 @@ def _nothing_found(run: str) -> str:
     path = Path(run)
     if "://" in run or not path.is_dir():
         return message
-    inner = sorted(
-        p.name for p in path.iterdir() if p.is_dir() and any(_is_candidate(f.name) for f in p.iterdir())
-    )
+    inner = sorted(p.name for p in path.iterdir() if _holds_candidates(p))
     if inner:
         message += f". These directories inside it hold some, give one of them: {', '.join(inner[:8])}"
     return message
+
+
+def _holds_candidates(path: Path) -> bool:
+    try:
+        return path.is_dir() and any(_is_candidate(inner.name) for inner in path.iterdir())
+    except OSError:
+        return False

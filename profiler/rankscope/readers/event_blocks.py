@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 from rankscope.errors import TraceSyntaxError
 from rankscope.readers.byte_stream import READ_BYTES, ByteWindow
 from rankscope.readers.event_decoding import BlockSyntaxError, Event, Number, decode_events, exact_times
 from rankscope.readers.json_scan import end_of_value, skip_whitespace, truncated
-from rankscope.readers.repair import repair_json
+from rankscope.readers.repair import Repair, repair_json
 
 _CLOSE, _COMMA = ord("]"), ord(",")
 _BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
@@ -18,6 +19,7 @@ _END_OF_ARRAY = re.compile(rb'\}[ \t\r\n]*(\])[ \t\r\n]*(?:,[ \t\r\n]*"|\}|\Z)')
 _BACKWARD_BYTES = 1 << 16
 _MAX_BLOCK_BYTES = 256 << 20
 _MAX_END_CANDIDATES = 64
+_LONGEST_CUT_TOKEN = 16
 
 _REPAIR_TEXT = {
     "control-character": "control characters inside strings",
@@ -43,15 +45,20 @@ class RepairNote:
         return f"repaired {self.count} place(s): {_REPAIR_TEXT[self.kind]}"
 
 
+def note_repairs(notes: dict[str, RepairNote], repair: Repair, offset: int) -> None:
+    """Add to `notes`, kind -> note, what was repaired in a text that starts at a byte offset."""
+    for kind, index in repair.faults.items():
+        note = notes.setdefault(kind, RepairNote(kind=kind, offset=offset + index, count=0))
+        note.count += repair.counts[kind]
+
+
 class EventBlocks:
-    """Reads the events array that starts at the window's position (after its bracket).
+    """Reads the events array that starts at the window's position (after its bracket)."""
 
-    Attributes:
-        repairs: kind -> what was repaired.
-    """
-
-    def __init__(self, window: ByteWindow, sink: BlockSink, *, may_end_open: bool) -> None:
-        self.repairs: dict[str, RepairNote] = {}
+    def __init__(
+        self, window: ByteWindow, sink: BlockSink, repairs: dict[str, RepairNote], *, may_end_open: bool
+    ) -> None:
+        self._repairs = repairs
         self._window = window
         self._sink = sink
         self._may_end_open = may_end_open
@@ -88,8 +95,9 @@ class EventBlocks:
                 return False
             if self._read_to_end_of_array():
                 return True
-            if cut is not None or window.at_end:
-                return self._read_exactly()
+            ended = self._read_exactly() if cut is not None or window.at_end else None
+            if ended is not None:
+                return ended
             wanted *= 2
             if wanted > _MAX_BLOCK_BYTES:
                 raise TraceSyntaxError(
@@ -101,9 +109,9 @@ class EventBlocks:
     def _read_to_end_of_array(self) -> bool:
         """Decode the block if the array ends in it; False, with nothing taken, if not."""
         window = self._window
-        candidates = _END_OF_ARRAY.finditer(window.buffer, window.position)
-        for _, match in zip(range(_MAX_END_CANDIDATES), candidates, strict=False):
-            end = match.start(1)
+        # All at once: an iterator that is still alive would keep the buffer from growing.
+        candidates = islice(_END_OF_ARRAY.finditer(window.buffer, window.position), _MAX_END_CANDIDATES)
+        for end in [match.start(1) for match in candidates]:
             if self._try(end):
                 window.position = end + 1
                 return True
@@ -122,26 +130,27 @@ class EventBlocks:
         block = _bracketed(window.buffer, window.position, end)
         try:
             events = decode_events(block)
-        except BlockSyntaxError as error:
-            events, block = self._decode_repaired(block, error)
+        except BlockSyntaxError:
+            repaired = self._decode_repaired(block)
+            if repaired is None:
+                raise
+            events, block = repaired
         self._sink(events, lambda: exact_times(block))
 
-    def _decode_repaired(self, block: bytes, first_error: BlockSyntaxError) -> tuple[list[Event], bytes]:
+    def _decode_repaired(self, block: bytes) -> tuple[list[Event], bytes] | None:
+        """The events and the repaired text; None if that is not enough to decode it."""
         repair = repair_json(block)
         if not repair.faults:
-            raise first_error
+            return None
         try:
             events = decode_events(repair.text)
         except BlockSyntaxError:
-            raise first_error from None
-        for kind, index in repair.faults.items():
-            offset = self._window.offset_of(self._window.position - 1 + index)
-            note = self.repairs.setdefault(kind, RepairNote(kind=kind, offset=offset, count=0))
-            note.count += repair.counts[kind]
+            return None
+        note_repairs(self._repairs, repair, self._window.offset_of(self._window.position - 1))
         return events, repair.text
 
-    def _read_exactly(self) -> bool:
-        """Find the boundaries with the exact scanner; True if the array ended.
+    def _read_exactly(self) -> bool | None:
+        """Find the boundaries with the exact scanner; True if the array ended, None if more text is needed.
 
         The fast way fails where `},{` also stands inside events, at the end of a cut file, and where the
         text is broken; only the last is an error, and its place is what the decoder says.
@@ -161,23 +170,34 @@ class EventBlocks:
             elif after == len(window.buffer) and window.at_end and self._may_end_open:
                 return self._read_open_end(after)
             break
-        if last is None or not self._try_or_raise(last):
+        if last is None:
+            if self._goes_on():
+                return None
             raise self._error()
+        self._decode_or_raise(last)
         window.position = last + 1
         return ended
 
+    def _goes_on(self) -> bool:
+        """Whether all text at hand is right, the beginning of an event that does not end in it."""
+        window = self._window
+        if window.at_end:
+            return False
+        begun = _bracketed(window.buffer, window.position, len(window.buffer))[:-1]
+        # The second closes a string that may be open, behind a backslash too: the repair can only then see it.
+        return any(_is_right_until_end(begun + closing) for closing in (b"]", b' "]'))
+
     def _read_open_end(self, end: int) -> bool:
         """The format allows a bare array without its closing bracket."""
-        self._try_or_raise(end)
+        self._decode_or_raise(end)
         self._window.position = end
         return True
 
-    def _try_or_raise(self, end: int) -> bool:
+    def _decode_or_raise(self, end: int) -> None:
         try:
             self._decode(end)
         except BlockSyntaxError as error:
             raise self._located(error) from error
-        return True
 
     def _error(self) -> TraceSyntaxError:
         """Why the rest of the text is no array of events."""
@@ -204,6 +224,16 @@ def _bracketed(buffer: bytearray, start: int, end: int) -> bytes:
     """Copy of `buffer[start:end]` between brackets: the text of an array, one byte longer at its head."""
     with memoryview(buffer) as view, view[start:end] as part:
         return b"".join((b"[", part, b"]"))
+
+
+def _is_right_until_end(text: bytes) -> bool:
+    """Whether the decoder, after repairs, finds nothing wrong before the last token, which may be cut."""
+    repaired = repair_json(text).text
+    try:
+        decode_events(repaired)
+    except BlockSyntaxError as error:
+        return error.index is not None and error.index >= len(repaired) - _LONGEST_CUT_TOKEN
+    return True
 
 
 def _skip(buffer: bytearray, position: int) -> int:

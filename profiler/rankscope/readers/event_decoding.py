@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -56,7 +56,6 @@ class Event(msgspec.Struct, gc=False):
 class _EventTimes(msgspec.Struct, gc=False):
     """The times of an event as text, for those whose digits a double cannot hold."""
 
-    ph: str = ""
     ts: msgspec.Raw = msgspec.Raw(b"")
     dur: msgspec.Raw = msgspec.Raw(b"")
 
@@ -65,13 +64,20 @@ _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _RAW_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
 _TIMES = msgspec.json.Decoder(list[_EventTimes])
-_ANY_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_TIMES_OF_ONE = msgspec.json.Decoder(_EventTimes)
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_SCALAR = msgspec.json.Decoder(int | float | str | None)
+_TEXT = msgspec.json.Decoder(str | None)
 _FIELD_NAMES = {field.encode_name: field.name for field in msgspec.structs.fields(EventArguments)}
 _RAW_FIELDS = frozenset({"group_ranks", "input_dims", "input_types", "inputs"})
+_TEXT_FIELDS, _SCALAR_FIELDS = ("ph", "cat", "name"), ("pid", "tid", "ts", "dur")
 _BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
 
 MAX_EXACT_FLOAT_US = float(1 << 43)
 """Below this a double's rounding error is under half a nanosecond, so the third decimal is exact."""
+
+MAX_INT = (1 << 63) - 1
+_MAX_DIGITS = 20
 
 
 class BlockSyntaxError(Exception):
@@ -94,14 +100,17 @@ def decode_events(block: bytes) -> list[Event]:
     try:
         return _EVENTS.decode(block)
     except msgspec.ValidationError:
-        return [_decode_loosely(raw) for raw in _decode(_RAW_EVENTS, block)]
+        return [_decode_loosely(raw) for raw in _raw_events(block)]
     except (msgspec.DecodeError, RecursionError) as error:
-        raise _syntax_error(error, len(block)) from error
+        raise syntax_error(error, len(block)) from error
 
 
 def exact_times(block: bytes) -> list[tuple[Number, Number]]:
     """(ts, dur) of every event of a block in exact decimal text or int, where doubles cannot hold them."""
-    times = _decode(_TIMES, block)
+    try:
+        times = _TIMES.decode(block)
+    except msgspec.ValidationError:  # something in the list is no object
+        times = [_decode_or_none(_TIMES_OF_ONE, raw) or _EventTimes() for raw in _raw_events(block)]
     return [(_number_text(event.ts), _number_text(event.dur)) for event in times]
 
 
@@ -119,21 +128,27 @@ def to_nanoseconds(microseconds: Number) -> int | None:
         return None
     try:
         scaled = Decimal(str(microseconds)) * 1000
-        return int(scaled.to_integral_value()) if scaled.is_finite() else None
-    except InvalidOperation:
+    except ArithmeticError:  # not a number, or beyond what a Decimal holds
         return None
+    return int(scaled.to_integral_value()) if scaled.is_finite() and scaled.adjusted() < _MAX_DIGITS else None
 
 
-def _decode(decoder: msgspec.json.Decoder[Any], block: bytes) -> Any:
-    try:
-        return decoder.decode(block)
-    except msgspec.ValidationError:
-        return []
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise _syntax_error(error, len(block)) from error
+def whole_number(value: object) -> int | None:
+    """The value, in any spelling, if it is a whole number from 0 that fits 64 bits; else None.
+
+    >>> whole_number(7), whole_number(" 7 "), whole_number(7.0), whole_number(7.5), whole_number(-7)
+    (7, 7, 7, None, None)
+    """
+    if isinstance(value, str):
+        digits = value.strip()
+        value = int(digits) if len(digits) <= _MAX_DIGITS and digits.isdecimal() else None
+    if isinstance(value, float):
+        value = int(value) if value.is_integer() else None
+    return value if isinstance(value, int) and 0 <= value <= MAX_INT else None
 
 
-def _syntax_error(error: Exception, length: int) -> BlockSyntaxError:
+def syntax_error(error: Exception, length: int) -> BlockSyntaxError:
+    """The decoder's error on a text of `length` bytes, with the place of the fault in it."""
     text = str(error)
     place = _BYTE_IN_MESSAGE.search(text)
     if place is not None:
@@ -143,48 +158,52 @@ def _syntax_error(error: Exception, length: int) -> BlockSyntaxError:
     return BlockSyntaxError("nested too deeply" if isinstance(error, RecursionError) else text, None)
 
 
+def _raw_events(block: bytes) -> list[msgspec.Raw]:
+    try:
+        return _RAW_EVENTS.decode(block)
+    except msgspec.ValidationError as error:
+        raise BlockSyntaxError(str(error), None) from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise syntax_error(error, len(block)) from error
+
+
 def _decode_loosely(raw: msgspec.Raw) -> Event:
     """The event of one object, field by field, without those that have an impossible type."""
     try:
         return _EVENT.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         pass
-    try:
-        fields = _ANY_OBJECT.decode(raw)
-    except (msgspec.MsgspecError, RecursionError):
+    fields = _decode_or_none(_OBJECT, raw)
+    if fields is None:
         return Event(ph="X")  # a complete event without times: counted as a bad one
-    arguments = fields.get("args")
+    texts = {key: _decode_or_none(_TEXT, fields[key]) for key in _TEXT_FIELDS if key in fields}
+    scalars = {key: _decode_or_none(_SCALAR, fields[key]) for key in _SCALAR_FIELDS if key in fields}
+    arguments = _decode_or_none(_OBJECT, fields["args"]) if "args" in fields else None
     return Event(
-        ph=fields["ph"] if isinstance(fields.get("ph"), str) else "",
-        cat=fields["cat"] if isinstance(fields.get("cat"), str) else None,
-        name=fields["name"] if isinstance(fields.get("name"), str) else None,
-        pid=_scalar(fields.get("pid")),
-        tid=_scalar(fields.get("tid")),
-        ts=_scalar(fields.get("ts")),
-        dur=_scalar(fields.get("dur")),
-        args=_arguments_loosely(arguments) if isinstance(arguments, dict) else None,
+        ph=texts.pop("ph", None) or "",
+        **texts,
+        **scalars,
+        args=None if arguments is None else _arguments_loosely(arguments),
     )
 
 
-def _arguments_loosely(fields: dict[str, Any]) -> EventArguments:
+def _arguments_loosely(fields: dict[str, msgspec.Raw]) -> EventArguments:
     arguments = EventArguments()
-    for key, value in fields.items():
+    for key, raw in fields.items():
         name = _FIELD_NAMES.get(key)
-        if name is None:
-            continue
         if name in _RAW_FIELDS:
-            setattr(arguments, name, msgspec.Raw(msgspec.json.encode(value)))
-        elif name in ("collective", "dtype"):
-            setattr(arguments, name, value if isinstance(value, str) else None)
-        else:
-            setattr(arguments, name, _scalar(value))
+            setattr(arguments, name, raw)
+        elif name is not None:
+            decoder = _TEXT if name in ("collective", "dtype") else _SCALAR
+            setattr(arguments, name, _decode_or_none(decoder, raw))
     return arguments
 
 
-def _scalar(value: object) -> int | float | str | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+def _decode_or_none(decoder: msgspec.json.Decoder[Any], raw: msgspec.Raw) -> Any:
+    try:
+        return decoder.decode(raw)
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    return value
 
 
 def _number_text(raw: msgspec.Raw) -> Number:

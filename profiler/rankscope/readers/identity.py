@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import numpy as np
 
 from rankscope.errors import InputError
 from rankscope.model.categories import Category
-from rankscope.model.manifest import MANIFEST_KEY, MANIFEST_VERSION, Manifest
+from rankscope.model.manifest import MANIFEST_KEY, MANIFEST_NAME, MANIFEST_VERSION, Manifest
 from rankscope.model.run import Problem, ProcessGroup, RankSource, TraceWindow
 from rankscope.model.table import TraceTable
 from rankscope.readers.trace_file import TraceFile
@@ -23,7 +24,12 @@ _RANK_IN_NAME = (
     re.compile(r"(?:^|[^a-z])rank[-_.]?(\d+)", re.IGNORECASE),
     re.compile(r"(?:^|[^a-z])worker[-_.]?(\d+)", re.IGNORECASE),
 )
+_HOST_IN_NAME = re.compile(r"^(.+)_\d+\.\d{13,19}\.pt\.trace\.json")
+"""What torch's `tensorboard_trace_handler` writes: host, process, time."""
+
 _APART_NS = s_to_ns(600)
+_MAX_RANKS = 1 << 20
+"""No job has more: a larger rank or world size is a fault, and would make lists of missing ranks endless."""
 _VERSION_KEYS = {
     "cuda_runtime_version": "cuda runtime",
     "cuda_driver_version": "cuda driver",
@@ -42,6 +48,7 @@ def identify(files: list[TraceFile]) -> tuple[tuple[TraceWindow, ...], tuple[Pro
     windows = [_window_of(file, problems) for file in files]
     windows = _number_the_rest(windows, problems)
     _refuse_two_world_sizes(windows)
+    problems += _ranks_outside(windows)
     by_rank: dict[int, list[TraceWindow]] = defaultdict(list)
     for window in windows:
         by_rank[window.rank].append(window)
@@ -58,9 +65,16 @@ def _window_of(file: TraceFile, problems: list[Problem]) -> TraceWindow:
     rank, source = _rank_of(file.name, info, manifest)
     if source == "file name":
         problems.append(
-            _note(file.name, "rank-from-name", f"no rank inside the file; rank {rank} is from its name")
+            _note(
+                file.name, "rank-from-name", f"no usable rank inside the file; rank {rank} is from its name"
+            )
         )
-    world_size = info.get("world_size", manifest.world_size if manifest else None)
+    world_size = _integer(info.get("world_size", manifest.world_size if manifest else None))
+    if world_size is not None and not 0 < world_size <= _MAX_RANKS:
+        problems.append(
+            _note(file.name, "world-size", f"the world size {world_size} cannot be and is left out")
+        )
+        world_size = None
     backend = info.get("backend") or (manifest.backend if manifest else None)
     return TraceWindow(
         rank=rank,
@@ -68,10 +82,10 @@ def _window_of(file: TraceFile, problems: list[Problem]) -> TraceWindow:
         window=manifest.window if manifest else 0,
         file=file.name,
         table=file.table,
-        world_size=world_size if isinstance(world_size, int) and world_size > 0 else None,
+        world_size=world_size,
         backend=backend if isinstance(backend, str) and backend not in ("", "undefined") else None,
         groups=_groups(info, manifest),
-        host=_host(metadata, manifest),
+        host=_host(metadata, manifest, file.name),
         device_names=_device_names(metadata),
         versions=_versions(metadata, info, manifest),
         manifest=manifest,
@@ -79,16 +93,30 @@ def _window_of(file: TraceFile, problems: list[Problem]) -> TraceWindow:
 
 
 def _rank_of(name: str, info: dict[str, Any], manifest: Manifest | None) -> tuple[int, RankSource]:
-    rank = info.get("rank")
-    if isinstance(rank, int) and rank >= 0:
+    rank = _integer(info.get("rank"))
+    if rank is not None and 0 <= rank < _MAX_RANKS:
         return rank, "distributedInfo"
-    if manifest is not None:
+    if manifest is not None and 0 <= manifest.rank < _MAX_RANKS:
         return manifest.rank, "manifest"
     for pattern in _RANK_IN_NAME:
         match = pattern.search(name)
         if match:
             return int(match.group(1)), "file name"
     return -1, "numbered"
+
+
+def _ranks_outside(windows: list[TraceWindow]) -> list[Problem]:
+    """A warning for ranks that the job does not have."""
+    return [
+        Problem(
+            file=w.file,
+            offset=None,
+            kind="rank-outside",
+            message=f"rank {w.rank} cannot be in a job of {w.world_size} rank(s); the file may be of another run",
+        )
+        for w in windows
+        if w.world_size is not None and w.rank >= w.world_size
+    ]
 
 
 def _number_the_rest(windows: list[TraceWindow], problems: list[Problem]) -> list[TraceWindow]:
@@ -99,7 +127,7 @@ def _number_the_rest(windows: list[TraceWindow], problems: list[Problem]) -> lis
     for window in windows:
         if window.rank_source == "numbered":
             window = replace(window, rank=next(free))
-            text = f"no rank inside the file nor in its name; numbered {window.rank} by order of name"
+            text = f"no usable rank inside the file nor in its name; numbered {window.rank} by order of name"
             problems.append(
                 Problem(file=window.file, offset=None, kind="rank-numbered", message=text, severity="warning")
             )
@@ -127,35 +155,44 @@ def _in_time_order(windows: list[TraceWindow]) -> list[TraceWindow]:
         InputError: two of them cannot be of one process of one run.
     """
     windows = sorted(windows, key=lambda w: (_start(w.table), w.file))
-    for earlier, later in pairwise(windows):
-        reason = _why_two_runs(earlier.table, later.table)
+    extents = [_extent(window) for window in windows if len(window.table)]
+    for earlier, later in combinations(extents, 2):
+        reason = _why_two_runs(earlier, later)
         if reason is not None:
             raise InputError(
-                f"rank {earlier.rank} is in two files that cannot be one run: {earlier.file} and {later.file} "
+                f"rank {windows[0].rank} is in two files that cannot be one run: {earlier.file} and {later.file} "
                 f"({reason}). Put each run into a directory of its own, and remove copies"
             )
     return [replace(window, window=i) for i, window in enumerate(windows)]
 
 
-def _why_two_runs(earlier: TraceTable, later: TraceTable) -> str | None:
-    if len(earlier) == 0 or len(later) == 0:
-        return None
-    if int(earlier.end_ns.max()) > int(later.start_ns.min()) and _host_overlap(earlier, later):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Extent:
+    """When a window was: its steps, or all rows where there are none (device rows may leak out of steps)."""
+
+    file: str
+    start_ns: int
+    end_ns: int
+    steps: frozenset[str]
+
+
+def _extent(window: TraceWindow) -> _Extent:
+    table = window.table
+    steps = _step_rows(table)
+    rows = steps if len(steps) else np.arange(len(table))
+    return _Extent(
+        file=window.file,
+        start_ns=int(table.start_ns[rows].min()),
+        end_ns=int(table.end_ns[rows].max()),
+        steps=frozenset(table.names[i] for i in np.unique(table.name[steps])),
+    )
+
+
+def _why_two_runs(earlier: _Extent, later: _Extent) -> str | None:
+    if earlier.end_ns > later.start_ns and later.end_ns > earlier.start_ns:
         return "they cover the same time"
-    shared = _step_names(earlier) & _step_names(later)
-    if shared:
-        return f"both hold {sorted(shared)[0]}"
-    return None
-
-
-def _host_overlap(earlier: TraceTable, later: TraceTable) -> bool:
-    """Whether the steps, or all rows where there are none, overlap in time (device rows may leak in)."""
-    spans = []
-    for table in (earlier, later):
-        steps = _step_rows(table)
-        rows = steps if len(steps) else np.arange(len(table))
-        spans.append((int(table.start_ns[rows].min()), int(table.end_ns[rows].max())))
-    return spans[0][1] > spans[1][0]
+    shared = earlier.steps & later.steps
+    return f"both hold {min(shared)}" if shared else None
 
 
 def _step_rows(table: TraceTable) -> Any:
@@ -163,10 +200,6 @@ def _step_rows(table: TraceTable) -> Any:
     if not steps.any():
         return np.empty(0, np.int64)
     return np.flatnonzero(steps[table.name] & (table.category == Category.USER_ANNOTATION))
-
-
-def _step_names(table: TraceTable) -> set[str]:
-    return {table.names[i] for i in np.unique(table.name[_step_rows(table)])}
 
 
 def _start(table: TraceTable) -> int:
@@ -197,23 +230,26 @@ def _manifest(metadata: dict[str, Any], file: str, problems: list[Problem]) -> M
     raw = metadata.get(MANIFEST_KEY)
     if raw is None:
         return None
-    if isinstance(raw, str):  # add_metadata writes text, add_metadata_json a value
-        raw = msgspec.json.decode(raw) if raw.startswith("{") else None
-    try:
-        manifest = msgspec.convert(raw, Manifest, strict=False)
-    except msgspec.ValidationError as error:
-        problems.append(
-            _note(file, "manifest", f"the collector's facts cannot be read ({error}) and are left out")
-        )
-        return None
-    if manifest.format.version.split(".")[0] != MANIFEST_VERSION.split(".")[0]:
-        text = (
-            f"the collector's facts have format {manifest.format.version}, this rankscope reads "
-            f"{MANIFEST_VERSION}; they are left out"
-        )
-        problems.append(_note(file, "manifest", text))
-        return None
+    manifest, fault = _read_manifest(raw)
+    if fault is not None:
+        problems.append(_note(file, "manifest", f"the collector's facts {fault}; they are left out"))
     return manifest
+
+
+def _read_manifest(raw: Any) -> tuple[Manifest | None, str | None]:
+    """The manifest, or why it cannot be used."""
+    try:
+        if isinstance(raw, str):  # add_metadata writes text, add_metadata_json a value
+            raw = msgspec.json.decode(raw)
+        head = raw.get("format") if isinstance(raw, dict) else None
+        if not isinstance(head, dict) or head.get("name") != MANIFEST_NAME:
+            return None, f"are not there: the key {MANIFEST_KEY!r} holds something else"
+        version = str(head.get("version"))
+        if version.split(".")[0] != MANIFEST_VERSION.split(".")[0]:
+            return None, f"have format {version[:20]}, and this rankscope reads {MANIFEST_VERSION}"
+        return msgspec.convert(raw, Manifest, strict=False), None
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return None, f"cannot be read ({error})"
 
 
 def _groups(info: dict[str, Any], manifest: Manifest | None) -> tuple[ProcessGroup, ...]:
@@ -223,7 +259,7 @@ def _groups(info: dict[str, Any], manifest: Manifest | None) -> tuple[ProcessGro
             ProcessGroup(
                 name=str(entry.get("pg_name", "")),
                 description=str(entry.get("pg_desc", "")),
-                ranks=tuple(r for r in entry.get("ranks") or () if isinstance(r, int)),
+                ranks=_rank_list(entry.get("ranks")),
                 backend=str(entry.get("backend_config", "")),
             )
             for entry in config
@@ -237,11 +273,20 @@ def _groups(info: dict[str, Any], manifest: Manifest | None) -> tuple[ProcessGro
     )
 
 
-def _host(metadata: dict[str, Any], manifest: Manifest | None) -> str | None:
+def _rank_list(value: Any) -> tuple[int, ...]:
+    return tuple(r for r in value if _integer(r) is not None) if isinstance(value, list) else ()
+
+
+def _host(metadata: dict[str, Any], manifest: Manifest | None, file: str) -> str | None:
     if manifest is not None:
         return manifest.host or None
     host = metadata.get("host_name")
-    return host if isinstance(host, str) and host else None
+    if isinstance(host, str) and host:
+        return host
+    in_name = _HOST_IN_NAME.match(PurePosixPath(file).name)
+    if in_name is None or any(pattern.search(in_name.group(1)) for pattern in _RANK_IN_NAME):
+        return None  # "worker1_step_12.1694128201556": a name of the user's own
+    return in_name.group(1)
 
 
 def _device_names(metadata: dict[str, Any]) -> dict[int, str]:
@@ -267,3 +312,7 @@ def _versions(metadata: dict[str, Any], info: dict[str, Any], manifest: Manifest
 
 def _note(file: str, kind: str, message: str) -> Problem:
     return Problem(file=file, offset=None, kind=kind, message=message, severity="note")
+
+
+def _integer(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -15,9 +15,10 @@ _RIGHT = re.compile(
     rb'(?:[^"NIin]+|null|"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"){1,5000}'
 )
 _LOOSE_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NOT_A_NUMBER = re.compile(rb"-?(?:NaN|nan|Infinity|infinity|Inf|inf)(?![\w.])")
+_NOT_A_NUMBER = re.compile(rb"(?:NaN|nan|Infinity|infinity|Inf|inf)(?![\w.])")
 _BAD_ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
+_REPLACEMENT = "\ufffd".encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,6 @@ def repair_json(text: bytes) -> Repair:
     b'{"a": null, "b": null, "c": "C:\\\\_d"}'
     """
     notes = _Notes()
-    text = _repair_encoding(text, notes)
     pieces: list[bytes] = []
     position = 0
     while position < len(text):
@@ -64,15 +64,18 @@ def repair_json(text: bytes) -> Repair:
             position = right.end()
         else:
             position = _repair_at(text, position, pieces, notes)
-    return Repair(text=b"".join(pieces), faults=notes.faults, counts=notes.counts)
+    # Last, since it changes the length of the text, and indices are those of the original.
+    repaired = _repair_encoding(text, b"".join(pieces), notes)
+    return Repair(text=repaired, faults=notes.faults, counts=notes.counts)
 
 
-def _repair_encoding(text: bytes, notes: _Notes) -> bytes:
+def _repair_encoding(original: bytes, text: bytes, notes: _Notes) -> bytes:
     try:
-        text.decode("utf-8")
+        original.decode("utf-8")
     except UnicodeDecodeError as error:
-        notes.add("encoding", error.start)
-        return text.decode("utf-8", errors="replace").encode("utf-8")
+        repaired = text.decode("utf-8", errors="replace").encode("utf-8")
+        notes.add("encoding", error.start, repaired.count(_REPLACEMENT) - text.count(_REPLACEMENT))
+        return repaired
     return text
 
 
@@ -89,9 +92,10 @@ def _repair_at(text: bytes, index: int, pieces: list[bytes], notes: _Notes) -> i
     if word is None:
         pieces.append(text[index : index + 1])
         return index + 1
-    if pieces and pieces[-1].endswith(b"-"):
+    is_negative = bool(pieces) and pieces[-1].endswith(b"-")
+    if is_negative:
         pieces[-1] = pieces[-1][:-1]
-    notes.add("not-a-number", index)
+    notes.add("not-a-number", index - is_negative)
     pieces.append(b"null")
     return word.end()
 

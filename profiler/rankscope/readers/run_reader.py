@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.context import SpawnContext
 from pathlib import Path
 
 from rankscope.errors import InputError, TraceSyntaxError
@@ -119,24 +121,40 @@ def _read_in_pool(
 ) -> Iterable[tuple[TraceSource, _Outcome]]:
     # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     largest_first = sorted(sources, key=lambda s: s.size_bytes, reverse=True)
-    with ProcessPoolExecutor(max_workers=processes, mp_context=context) as pool:
-        pending = {pool.submit(_read_one, source, options): source for source in largest_first}
+    unread: list[TraceSource] = []
+    with ProcessPoolExecutor(processes, context, initializer=_end_on_interrupt) as pool:
         try:
+            pending = {pool.submit(_read_one, source, options): source for source in largest_first}
             for future in as_completed(pending):
-                yield pending[future], _outcome_of(future.result, pending[future])
+                if isinstance(future.exception(), BrokenProcessPool):
+                    unread.append(pending[future])
+                else:
+                    yield pending[future], future.result()
         except BaseException:
-            for future in pending:
-                future.cancel()
+            # Whoever interrupts does not want to wait until the files at hand have been read.
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
             raise
+    # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
+    for source in unread:
+        yield source, _read_alone(source, options, context)
 
 
-def _outcome_of(result: Callable[[], _Outcome], source: TraceSource) -> _Outcome:
-    try:
-        return result()
-    except BrokenProcessPool:
-        message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
-        return _lost(source, None, "killed", message)
+def _end_on_interrupt() -> None:
+    """Let Ctrl-C end a worker without a word: it goes to all processes of a terminal, and the parent speaks."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _read_alone(source: TraceSource, options: ReadOptions, context: SpawnContext) -> _Outcome:
+    with ProcessPoolExecutor(1, context, initializer=_end_on_interrupt) as pool:
+        try:
+            return pool.submit(_read_one, source, options).result()
+        except BrokenProcessPool:
+            message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
+            return _lost(source, None, "killed", message)
 
 
 def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:

@@ -15,10 +15,11 @@ from rankscope.model.run import Problem
 from rankscope.model.table import TraceTable
 from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES, ByteWindow, unpack
 from rankscope.readers.cleaning import clean_table
-from rankscope.readers.columns import BadEvents, TableBuilder
-from rankscope.readers.event_blocks import EventBlocks
+from rankscope.readers.columns import MAX_TIME_NS, BadEvents, TableBuilder
+from rankscope.readers.event_blocks import EventBlocks, RepairNote, note_repairs
+from rankscope.readers.event_decoding import syntax_error
 from rankscope.readers.json_scan import expect, skip_whitespace, take_value
-from rankscope.readers.repair import repair_json
+from rankscope.readers.repair import Repair, repair_json
 
 _KEPT_KEYS = frozenset(
     {
@@ -37,7 +38,6 @@ _KEPT_KEYS = frozenset(
         MANIFEST_KEY,
     }
 )
-_MAX_BASE_NS = 1 << 62
 
 
 class NotATraceError(Exception):
@@ -98,7 +98,7 @@ class _TraceParser:
         self._window = window
         self._builder = builder
         self._metadata: dict[str, Any] = {}
-        self._repairs: list[tuple[str, int, str]] = []
+        self._repairs: dict[str, RepairNote] = {}
         self._has_events = False
 
     def parse(self) -> None:
@@ -128,12 +128,8 @@ class _TraceParser:
         while True:
             key = self._take_key()
             expect(window, ord(":"), "after a key")
-            if key == "traceEvents" and skip_whitespace(window) == ord("["):
-                if self._has_events:
-                    raise TraceSyntaxError(
-                        "a second traceEvents array in one file", offset=window.offset_of(window.position)
-                    )
-                window.position += 1
+            if key == "traceEvents":
+                self._enter_events()
                 self._read_events(may_end_open=False)
             else:
                 self._take_metadata(key)
@@ -141,6 +137,18 @@ class _TraceParser:
                 window.position += 1
                 return
             expect(window, ord(","), "or '}' after a value")
+
+    def _enter_events(self) -> None:
+        """Move past the bracket of traceEvents."""
+        window = self._window
+        fault = None
+        if skip_whitespace(window) != ord("["):
+            fault = "traceEvents is not an array"
+        elif self._has_events:
+            fault = "a second traceEvents array in one file"
+        if fault is not None:
+            raise TraceSyntaxError(fault, offset=window.offset_of(window.position))
+        window.position += 1
 
     def _take_key(self) -> str:
         window = self._window
@@ -154,20 +162,24 @@ class _TraceParser:
 
     def _take_metadata(self, key: str) -> None:
         window = self._window
+        skip_whitespace(window)
         offset = window.offset_of(window.position)
         text = take_value(window)
         try:
-            value = _decode_metadata(text)
+            value, repair = _decode_metadata(text)
         except (msgspec.MsgspecError, RecursionError) as error:
-            raise TraceSyntaxError(f"the value of {key!r} is not JSON ({error})", offset=offset) from error
+            fault = syntax_error(error, len(text))
+            raise TraceSyntaxError(
+                f"the value of {key!r} is not JSON: {fault.message}", offset=offset + (fault.index or 0)
+            ) from error
         if key in _KEPT_KEYS:
             self._metadata[key] = value
+            if repair is not None:
+                note_repairs(self._repairs, repair, offset)
 
     def _read_events(self, *, may_end_open: bool) -> None:
         self._has_events = True
-        blocks = EventBlocks(self._window, self._builder.add_block, may_end_open=may_end_open)
-        blocks.read()
-        self._repairs += [(note.kind, note.offset, note.message) for note in blocks.repairs.values()]
+        EventBlocks(self._window, self._builder.add_block, self._repairs, may_end_open=may_end_open).read()
 
     def _expect_end(self) -> None:
         window = self._window
@@ -186,13 +198,14 @@ class _TraceParser:
         """
         if not self._has_events:
             raise NotATraceError
-        base = self._metadata.get("baseTimeNanoseconds")
-        base_ns = base if isinstance(base, int) and abs(base) < _MAX_BASE_NS else 0
+        base = self._metadata.get("baseTimeNanoseconds", 0)
+        is_time = isinstance(base, int) and not isinstance(base, bool) and abs(base) < MAX_TIME_NS
+        base_ns = base if is_time else 0
         problems = [
-            Problem(file=name, offset=offset, kind=kind, message=message)
-            for kind, offset, message in self._repairs
+            Problem(file=name, offset=note.offset, kind=note.kind, message=note.message)
+            for note in self._repairs.values()
         ]
-        if base is not None and base_ns != base:
+        if not is_time:
             problems.append(
                 Problem(
                     file=name,
@@ -212,11 +225,13 @@ class _TraceParser:
         )
 
 
-def _decode_metadata(text: bytes) -> Any:
+def _decode_metadata(text: bytes) -> tuple[Any, Repair | None]:
+    """The value of a text, and its repair if it needed one."""
     try:
-        return msgspec.json.decode(text)
+        return msgspec.json.decode(text), None
     except msgspec.DecodeError:
-        return msgspec.json.decode(repair_json(text).text)
+        repair = repair_json(text)
+        return msgspec.json.decode(repair.text), repair
 
 
 def _bad_event_problems(name: str, bad: BadEvents) -> list[Problem]:
@@ -227,8 +242,8 @@ def _bad_event_problems(name: str, bad: BadEvents) -> list[Problem]:
                 file=name,
                 offset=None,
                 kind="bad-event",
-                message=f"{bad.without_times} event(s) left out whose time is not a number; the first is "
-                f"{bad.first_without_times}",
+                message=f"{bad.without_times} event(s) left out whose time is not a number, or far out of range; "
+                f"the first is {bad.first_without_times}",
             )
         )
     if bad.negative:
