@@ -1,0 +1,73 @@
+"""The same file and the same facts for people who keep their own `torch.profiler`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rankscope.collector.facts import WindowFacts, read_clocks
+from rankscope.collector.guard import Guard
+from rankscope.collector.options import parse_output, require_torch
+from rankscope.collector.saving import TraceSaver
+from rankscope.collector.watching import WatchedModules
+
+if TYPE_CHECKING:
+    from torch.profiler import profile
+
+_NO_STEP_TIMES = "recorded by the user's own torch.profiler: wall times of steps are unknown"
+
+
+def on_trace_ready(
+    directory: str | os.PathLike[str],
+    *,
+    model: object = None,
+    labels: Mapping[str, object] | None = None,
+    max_trace_mb: float | None = None,
+    stagger_seconds: float | None = None,
+    scrub: bool = False,
+) -> Callable[[profile], None]:
+    """A handler for `torch.profiler.profile(on_trace_ready=...)` that writes what a `Collector` writes.
+
+    Args:
+        directory: folder of the run, the same for all ranks.
+        model: the DDP module, or several in a list, whose buckets are to be explained.
+        labels: free facts about the run.
+        max_trace_mb: drop a compressed trace larger than this, in MiB.
+        stagger_seconds: time in seconds over which ranks spread their writing; see `Collector`.
+        scrub: take host names and paths out.
+
+    Returns:
+        The handler. A fault in it becomes one `RankscopeWarning`; training and profiling go on.
+
+    Raises:
+        UsageError: an option makes no sense.
+        RankscopeError: torch cannot be imported.
+    """
+    options = parse_output(
+        directory, labels=labels, max_trace_mb=max_trace_mb, stagger_seconds=stagger_seconds, scrub=scrub
+    )
+    require_torch()
+    watched = WatchedModules()
+    saver = TraceSaver(options, watched)
+    guard = Guard(clean_up=lambda: None)
+    for one in _list_models(model):
+        guard.run(partial(watched.add, one))
+    opening = [read_clocks()]
+
+    def save_window(profiler: profile) -> None:
+        window = WindowFacts(
+            index=len(saver.paths), clock_samples=[opening[0], read_clocks()], notes=[_NO_STEP_TIMES]
+        )
+        saver.save(profiler.export_chrome_trace, window)
+        opening[0] = window.clock_samples[-1]
+
+    return lambda profiler: guard.run(lambda: save_window(profiler))
+
+
+def _list_models(model: object) -> list[object]:
+    if model is None:
+        return []
+    # A Sequential can be iterated too: only plain containers mean several models.
+    return list(model) if isinstance(model, (list, tuple)) else [model]
