@@ -1,0 +1,205 @@
+"""Pipeline and data parallel ranks, with messages between stages."""
+
+from __future__ import annotations
+
+from rankscope.errors import UsageError
+from rankscope.testing.program import (
+    COLLECTIVE_HOST_NS,
+    COMPUTE,
+    HOST_OVERHEAD_NS,
+    KERNEL_HOST_NS,
+    Backend,
+    Collective,
+    Compute,
+    DeviceSync,
+    Group,
+    HostWork,
+    Item,
+    PointToPoint,
+    StreamWait,
+    step,
+)
+from rankscope.testing.scenario import Scenario
+from rankscope.testing.scenarios.cursor import checked_positive
+from rankscope.testing.scenarios.ddp_program import DATA_LOADER
+from rankscope.testing.scenarios.pipeline_answers import (
+    GRADIENT_ELEMENTS,
+    MESSAGE_ELEMENTS,
+    NORM_ELEMENTS,
+    PipelinePlan,
+    answer_pipeline_run,
+)
+
+_MICROBATCH_HOST_NS = KERNEL_HOST_NS + 2 * (COLLECTIVE_HOST_NS + HOST_OVERHEAD_NS)
+"""What a microbatch costs the host thread: a kernel, a receive and a send."""
+
+
+def pipeline_data_parallel(
+    *,
+    pp: int = 4,
+    dp: int = 2,
+    slow_stage: tuple[int, int] | None = None,
+    slow_rank: tuple[int, int] | None = None,
+    steps: int = 3,
+    microbatches: int = 4,
+    forward_ns: int = 1_000_000,
+    backward_ns: int = 2_000_000,
+    message_ns: int = 100_000,
+    gradient_ns: int = 2_000_000,
+    norm_ns: int = 50_000,
+    optimizer_ns: int = 500_000,
+    input_ns: int = 100_000,
+    backend: Backend = "nccl",
+) -> Scenario:
+    """A run of pp x dp ranks; the arithmetic stands in `pipeline_answers`.
+
+    A slow stage costs its extra time x microbatches. So does one slow rank, which makes the four ranks of its
+    pipeline late at their gradients: plain lateness ties all of them.
+
+    Args:
+        pp, dp: stages and replicas; rank = stage x dp + replica.
+        slow_stage: (stage, extra ns per forward microbatch) of all its ranks.
+        slow_rank: (rank, extra ns per forward microbatch).
+        steps, microbatches: how many.
+        forward_ns, backward_ns: of one microbatch on one stage.
+        message_ns: of an activation or gradient between neighbouring stages; at most forward_ns.
+        gradient_ns: of a stage's gradient all-reduce over its replicas.
+        norm_ns: of the all-reduce of the gradient norm over all ranks.
+        optimizer_ns, input_ns: of the optimizer and of data loading.
+        backend: "nccl" or "rccl".
+
+    Returns:
+        The scenario, with `expected`; it states compute, step times, collectives and the straggler.
+
+    Raises:
+        UsageError: parameters without meaning.
+    """
+    stage, stage_ns = slow_stage or (0, 0)
+    slow = {rank: stage_ns for rank in range(stage * dp, (stage + 1) * dp) if stage_ns}
+    plan = PipelinePlan(
+        pp=pp,
+        dp=dp,
+        steps=steps,
+        microbatches=microbatches,
+        forward_ns=forward_ns,
+        backward_ns=backward_ns,
+        message_ns=message_ns,
+        gradient_ns=gradient_ns,
+        norm_ns=norm_ns,
+        optimizer_ns=optimizer_ns,
+        input_ns=input_ns,
+        slow=slow if slow_rank is None else {slow_rank[0]: slow_rank[1]},
+    )
+    _check(plan, backend, both=slow_stage is not None and slow_rank is not None)
+    groups = _groups(plan)
+    names = {group.ranks: group.name for group in groups}
+    return Scenario(
+        name="pipeline_data_parallel",
+        backend=backend,
+        programs={
+            rank: tuple(step(n, *_step_items(plan, rank, names)) for n in range(steps)) for rank in plan.ranks
+        },
+        groups=groups,
+        expected=answer_pipeline_run(plan, names),
+    )
+
+
+def _check(plan: PipelinePlan, backend: Backend, *, both: bool) -> None:
+    faults = [
+        fault
+        for is_fault, fault in (
+            (backend == "gloo", "needs a device backend"),
+            (plan.pp < 2 or plan.dp < 2 or plan.microbatches < 1, "needs pp and dp of at least 2"),
+            (both, "takes a slow stage or a slow rank, not both"),
+            (bool(set(plan.slow) - set(plan.ranks)), "has no such slow stage or rank"),
+            (plan.message_ns > min(plan.forward_ns, plan.backward_ns), "needs messages shorter than compute"),
+            (
+                min(plan.forward_ns, plan.backward_ns) < _MICROBATCH_HOST_NS,
+                f"needs compute of at least {_MICROBATCH_HOST_NS} ns, which a microbatch costs the host",
+            ),
+        )
+        if is_fault
+    ]
+    if faults:
+        raise UsageError("pipeline_data_parallel " + "; ".join(faults))
+    checked_positive(
+        "pipeline_data_parallel",
+        slow_ns=min(plan.slow.values(), default=0),
+        message_ns=plan.message_ns,
+        gradient_ns=plan.gradient_ns,
+        norm_ns=plan.norm_ns,
+    )
+
+
+def _groups(plan: PipelinePlan) -> tuple[Group, ...]:
+    described = [
+        (tuple(plan.ranks), "default_pg"),
+        *((plan.stage_ranks(i), "DATA_PARALLEL_GROUP") for i in range(plan.pp)),
+        *((plan.pipeline_ranks(d), "PIPELINE_MODEL_PARALLEL_GROUP") for d in range(plan.dp)),
+    ]
+    return tuple(
+        Group(name=str(number), ranks=ranks, description=text)
+        for number, (ranks, text) in enumerate(described)
+    )
+
+
+def _step_items(plan: PipelinePlan, rank: int, names: dict[tuple[int, ...], str]) -> list[Item]:
+    pipeline = names[plan.pipeline_ranks(rank % plan.dp)]
+    before, after = rank - plan.dp, rank + plan.dp
+    has_before, has_after = before in plan.ranks, after in plan.ranks
+    forward = Compute(name="gemm_forward", operator="aten::linear", duration_ns=plan.forward_of(rank))
+    backward = Compute(name="gemm_backward", duration_ns=plan.backward_ns)
+    items: list[Item] = [HostWork(duration_ns=plan.input_ns, name=DATA_LOADER)]
+    for _ in range(plan.microbatches):
+        items += _receive(plan, pipeline, rank, before) if has_before else []
+        items.append(forward)
+        items += [_send(plan, pipeline, rank, after)] if has_after else []
+    for _ in range(plan.microbatches):
+        items += _receive(plan, pipeline, rank, after) if has_after else []
+        items.append(backward)
+        items += [_send(plan, pipeline, rank, before)] if has_before else []
+    stage = names[plan.stage_ranks(plan.stage(rank))]
+    items += _all_reduce(stage, "data", GRADIENT_ELEMENTS, "bfloat16", plan.gradient_ns)
+    items += _all_reduce(names[tuple(plan.ranks)], "norm", NORM_ELEMENTS, "float32", plan.norm_ns)
+    optimizer = "aten::_fused_adam_"
+    items.append(Compute(name="multi_tensor_apply_kernel", operator=optimizer, duration_ns=plan.optimizer_ns))
+    return [*items, DeviceSync()]
+
+
+def _pair(rank: int, peer: int) -> str:
+    # c10d gives every pair of ranks a communicator, and with it a stream, of its own.
+    return f"pair {min(rank, peer)}:{max(rank, peer)}"
+
+
+def _send(plan: PipelinePlan, group: str, rank: int, peer: int) -> PointToPoint:
+    return PointToPoint(
+        op="send",
+        group=group,
+        peer=peer,
+        elements=MESSAGE_ELEMENTS,
+        transfer_ns=plan.message_ns,
+        dtype="bfloat16",
+        stream=_pair(rank, peer),
+    )
+
+
+def _receive(plan: PipelinePlan, group: str, rank: int, peer: int) -> list[Item]:
+    stream = _pair(rank, peer)
+    receive = PointToPoint(
+        op="recv",
+        group=group,
+        peer=peer,
+        elements=MESSAGE_ELEMENTS,
+        transfer_ns=plan.message_ns,
+        dtype="bfloat16",
+        stream=stream,
+        after=(),
+    )
+    return [receive, StreamWait(stream=COMPUTE, on=stream)]
+
+
+def _all_reduce(group: str, stream: str, elements: int, dtype: str, transfer_ns: int) -> list[Item]:
+    collective = Collective(
+        group=group, op="all_reduce", elements=elements, transfer_ns=transfer_ns, dtype=dtype, stream=stream
+    )
+    return [collective, StreamWait(stream=COMPUTE, on=stream)]
