@@ -219,3 +219,17 @@ def test_ranks_that_began_long_apart_are_doubted() -> None:
     assert (problem.file, problem.kind) == ("2.json", "time-apart")
     nearer = [(f"{r}.json", [kernel("a", us * 9 // 11, 1)], job(r, 3)) for r, us in starts.items()]
     assert identified(*nearer)[1] == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [
+        ("node-7_1234.1724066820235157909.pt.trace.json.gz", "node-7"),
+        ("9c44bd29b3f0_1375.1698954910154.pt.trace.json", "9c44bd29b3f0"),
+        ("worker1_step_12.1694128201556.pt.trace.json.gz", None),  # named by the user
+        ("rank0.json", None),
+    ],
+)
+def test_the_host_in_names_that_torch_gives(name: str, host: str | None) -> None:
+    windows, _ = identified((name, WORK, job(0, 1)))
+    assert windows[0].host == host
