@@ -1,0 +1,150 @@
+"""The report as Markdown that fits a CI job's summary or a comment on a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rankscope.model.report import Report
+from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown
+from rankscope.renderers.headline import Headline, measure_headline, summarise_steps
+from rankscope.renderers.report_tables import (
+    build_group_table,
+    build_problem_table,
+    build_rank_table,
+    build_step_table,
+    name_place,
+    sort_findings,
+)
+from rankscope.renderers.tables import NO_REASON, Cell, Column, Table, duration_cell, ratio_cell
+from rankscope.renderers.verdict import describe_run, write_verdict
+
+LONGEST_TEXT = 60_000
+"""Characters; a comment on GitHub holds 65,536."""
+
+RANKS_OPEN = 8
+"""Above this many ranks their table is folded away."""
+
+RANKS_SHOWN = 32
+STEPS_SHOWN = 16
+GROUPS_SHOWN = 16
+FINDINGS_SHOWN = 20
+PROBLEMS_SHOWN = 20
+
+_SPARKS = "▁▂▃▄▅▆▇█"
+_LONGEST_SPARKLINE = 100
+
+
+def render_markdown(report: Report) -> str:
+    """The report as Markdown in GitHub's flavour, ending with a line break.
+
+    Everything that comes from traces is inert: it can form no link, image, HTML, table cell, mention or
+    workflow command. Sections that would make it longer than a comment may be are left out, which it says.
+    """
+    sections = {
+        "Findings": _write_findings(report),
+        "Ranks": _write_ranks(report),
+        "Steps": _write_steps(report),
+        "Process groups": _write_table(build_group_table(report, GROUPS_SHOWN)),
+        "Problems": _write_table(build_problem_table(report, PROBLEMS_SHOWN)),
+    }
+    texts = ["\n\n".join(_write_opening(report))]
+    left_out = []
+    for title, blocks in sections.items():
+        text = "\n\n".join(blocks)
+        if sum(map(len, texts)) + len(text) > LONGEST_TEXT:
+            left_out.append(title)
+        elif text:
+            texts.append(text)
+    if left_out:
+        texts.append(f"Too long to be shown here, see the JSON report: {', '.join(left_out)}.")
+    return "\n\n".join(texts) + "\n"
+
+
+def _write_opening(report: Report) -> list[str]:
+    first, *others = (escape_markdown(statement, MESSAGE_LIMIT) for statement in write_verdict(report))
+    blocks = [
+        f"## rankscope: {escape_markdown(report.run.name)}",
+        "\n".join([f"**{first}**", *(f"<br>{statement}" for statement in others)]),
+    ]
+    headline = measure_headline(report)
+    if headline is not None:
+        blocks.append(_write_headline(headline))
+    return [*blocks, f"<sub>{escape_markdown(describe_run(report), MESSAGE_LIMIT)}</sub>"]
+
+
+def _write_headline(headline: Headline) -> str:
+    whole = "Step" if headline.is_steady else "Window"
+    figures = {
+        "Hidden communication": ratio_cell(headline.overlap_ratio, headline.overlap_reason),
+        "Exposed communication per rank": duration_cell(headline.exposed_ns),
+        f"Share of the {whole.lower()}": ratio_cell(headline.exposed_share, NO_REASON),
+        whole: duration_cell(headline.base_ns, NO_REASON),
+    }
+    return _draw_rows([Column(label=label) for label in figures], [list(figures.values())], with_reasons=True)
+
+
+def _write_findings(report: Report) -> list[str]:
+    findings = sort_findings(report)
+    if not findings:
+        return []
+    lines = []
+    for finding in findings[:FINDINGS_SHOWN]:
+        message = escape_markdown(finding.message, MESSAGE_LIMIT)
+        hint = f"<br>→ {escape_markdown(finding.hint, MESSAGE_LIMIT)}" if finding.hint else ""
+        lines.append(f"- **{finding.severity}**, {name_place(finding)}: {message}{hint}")
+    if len(findings) > FINDINGS_SHOWN:
+        lines.append(f"- {len(findings) - FINDINGS_SHOWN:,} more are in the JSON report.")
+    return ["### Findings", "\n".join(lines)]
+
+
+def _write_ranks(report: Report) -> list[str]:
+    blocks = _write_table(build_rank_table(report, RANKS_SHOWN))
+    if len(report.ranks) <= RANKS_OPEN:
+        return blocks
+    summary = f"<details><summary>Ranks ({len(report.ranks):,})</summary>"
+    return [summary, *blocks[1:], "</details>"]
+
+
+def _write_steps(report: Report) -> list[str]:
+    blocks = _write_table(build_step_table(report, STEPS_SHOWN))
+    if not blocks:
+        return []
+    ratios = [step.overlap_ratio for step in summarise_steps(report) if step.step is not None]
+    shown = ratios[-_LONGEST_SPARKLINE:]
+    which = "" if len(shown) == len(ratios) else f"the last {len(shown)} of {len(ratios):,} "
+    line = f"Hidden communication, {which}steps in order (0 to 100 %): {draw_sparkline(shown)}"
+    return [blocks[0], *([line] if shown else []), *blocks[1:]]
+
+
+def draw_sparkline(ratios: Sequence[float | None]) -> str:
+    """One block per ratio, from 0 to 1; a dot where it is undefined.
+
+    >>> draw_sparkline([0.0, 0.5, 1.0, None])
+    '▁▅█·'
+    """
+    last = len(_SPARKS) - 1
+    return "".join(
+        "·" if ratio is None else _SPARKS[max(0, min(last, int(ratio * len(_SPARKS))))] for ratio in ratios
+    )
+
+
+def _write_table(table: Table) -> list[str]:
+    if not table.rows:
+        return []
+    notes = [f"<sub>{escape_markdown(note, MESSAGE_LIMIT)}</sub>" for note in table.notes]
+    blocks = [f"### {table.title}", _draw_rows(table.columns, table.rows)]
+    return [*blocks, "<br>\n".join(notes)] if notes else blocks
+
+
+def _draw_rows(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, with_reasons: bool = False
+) -> str:
+    heads = [column.label for column in columns]
+    rules = ["--:" if column.numeric else ":--" for column in columns]
+    lines = [heads, rules, *([_draw_cell(cell, with_reasons) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _draw_cell(cell: Cell, with_reason: bool) -> str:
+    text = escape_markdown(cell.text, MESSAGE_LIMIT)
+    return f"{text} ({escape_markdown(cell.reason)})" if with_reason and cell.reason else text
