@@ -1,0 +1,52 @@
+// Draws the figures of #charts-data with plotly, in the colours of the page.
+"use strict";
+(function () {
+  const figures = JSON.parse(document.getElementById("charts-data").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+
+  function readColor(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  }
+
+  function paint(trace) {
+    if (!trace.meta) return trace;
+    const color = readColor(trace.meta.part);
+    if (trace.meta.faint) return { ...trace, fillcolor: `${color}2e` };
+    return { ...trace, marker: { ...trace.marker, color }, line: { color, width: 2 } };
+  }
+
+  function dress(layout) {
+    const size = 13;
+    const axis = {
+      gridcolor: readColor("rule"),
+      linecolor: readColor("line"),
+      zerolinecolor: readColor("line"),
+      fixedrange: true,
+    };
+    return {
+      ...layout,
+      xaxis: { ...axis, ...layout.xaxis, title: { ...layout.xaxis.title, font: { size } } },
+      yaxis: { ...axis, ...layout.yaxis, title: { ...layout.yaxis.title, font: { size } } },
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: getComputedStyle(document.body).fontFamily, size, color: readColor("quiet") },
+      hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily, size }, align: "left" },
+      margin: { l: 48, r: 12, t: 12, b: 44 },
+      showlegend: false, // the page has one, which wraps on narrow screens
+    };
+  }
+
+  function draw() {
+    for (const [name, figure] of Object.entries(figures)) {
+      const place = document.getElementById(`chart-${name}`);
+      if (!place || !figure) continue;
+      window.Plotly.react(place, figure.data.map(paint), dress(figure.layout), {
+        displayModeBar: false,
+        responsive: true,
+      });
+    }
+  }
+
+  dark.addEventListener("change", draw);
+  draw();
+})();

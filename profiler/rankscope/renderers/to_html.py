@@ -1,0 +1,121 @@
+"""The report as one HTML file that needs nothing else: no network, no other file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+from rankscope.model.report import Report
+from rankscope.model.timeline import Timeline
+from rankscope.renderers.charts import build_step_chart, build_window_chart
+from rankscope.renderers.escape import MESSAGE_LIMIT, bind_units, embed_json, make_inert
+from rankscope.renderers.glossary import TERMS
+from rankscope.renderers.headline import Headline, measure_headline
+from rankscope.renderers.palette import ANNOTATION, PARTS, WAITING
+from rankscope.renderers.report_tables import (
+    build_group_table,
+    build_problem_table,
+    build_rank_table,
+    build_step_table,
+    name_place,
+    sort_findings,
+)
+from rankscope.renderers.tables import NO_REASON, Cell, duration_cell, ratio_cell
+from rankscope.renderers.timeline_columns import encode_timeline
+from rankscope.renderers.verdict import describe_run, write_verdict
+
+ROWS_SHOWN = 1_000
+"""Rows of a table above which a page gets slow; the JSON report holds all."""
+
+_TEMPLATE = "report.html.j2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tile:
+    """One figure at the head of the page."""
+
+    label: str
+    cell: Cell
+
+
+def render_html(report: Report, timeline: Timeline | None = None) -> str:
+    """The report as a self-contained page for a light or dark screen, ending with a line break.
+
+    Args:
+        report: the report.
+        timeline: events of one step to draw; left out if None.
+    """
+    environment = Environment(
+        loader=DictLoader({_TEMPLATE: _read_asset(_TEMPLATE)}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["bind_units"] = bind_units
+    return environment.get_template(_TEMPLATE).render(_collect(report, timeline))
+
+
+def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
+    """All that the template shows; it escapes everything but scripts, style and embedded JSON."""
+    charts = {"windows": build_window_chart(report), "steps": build_step_chart(report)}
+    tables = [
+        build(report, ROWS_SHOWN)
+        for build in (build_rank_table, build_step_table, build_group_table, build_problem_table)
+    ]
+    return {
+        "name": make_inert(report.run.name),
+        "description": describe_run(report),
+        "verdict": write_verdict(report),
+        "tiles": _make_tiles(measure_headline(report)),
+        "findings": [
+            {
+                "severity": finding.severity,
+                "place": name_place(finding),
+                "message": make_inert(finding.message, MESSAGE_LIMIT),
+                "hint": make_inert(finding.hint, MESSAGE_LIMIT),
+            }
+            for finding in sort_findings(report)
+        ],
+        "tables": [table for table in tables if table.rows],
+        "terms": TERMS,
+        "has_window_chart": charts["windows"] is not None,
+        "has_step_chart": charts["steps"] is not None,
+        "has_unsteady_steps": any(not row.steady for row in report.steps if row.step is not None),
+        "charts": embed_json(charts) if any(charts.values()) else None,
+        "timeline": timeline,
+        "timeline_data": None if timeline is None else embed_json(encode_timeline(timeline)),
+        "parts": (*PARTS, ANNOTATION, WAITING),
+        "window_parts": PARTS,
+        "version": report.tool.version,
+        "style": _read_asset("report.css"),
+        "scripts": {name: _read_asset(f"{name}.js") for name in ("charts", "tables", "timeline")},
+        "plotly": _read_plotly() if any(charts.values()) else None,
+    }
+
+
+def _make_tiles(headline: Headline | None) -> list[_Tile]:
+    if headline is None:
+        return []
+    whole, per = ("step", "rank and step") if headline.is_steady else ("window", "rank")
+    return [
+        _Tile(label="Hidden communication", cell=ratio_cell(headline.overlap_ratio, headline.overlap_reason)),
+        _Tile(label=f"Exposed per {per}", cell=duration_cell(headline.exposed_ns)),
+        _Tile(label=f"Exposed share of the {whole}", cell=ratio_cell(headline.exposed_share, NO_REASON)),
+        _Tile(label=f"Mean {whole}", cell=duration_cell(headline.base_ns, NO_REASON)),
+    ]
+
+
+def _read_asset(name: str) -> str:
+    return (files("rankscope.renderers") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _read_plotly() -> str:
+    # Loaded here only: it takes long, and no other command needs it.
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
