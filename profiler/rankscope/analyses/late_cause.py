@@ -18,12 +18,11 @@ from rankscope.correlate.steps import StepSpans
 from rankscope.correlate.sync_graph import SyncGraph
 from rankscope.model.intervals import EMPTY, Int64, IntervalSet, covered_ns, intersect, merge, subtract, union
 
-CauseKind = Literal["compute", "work", "host", "input", "memory"]
+CauseKind = Literal["compute", "work", "host", "input", "memory", "network"]
 
 _MAX_PEERS = 8
 _MAX_STEPS = 32
 _MAIN_SHARE = 0.5
-_MORE_WORK = 0.05
 _EVIDENCE_ROWS = 5
 _NO_STEP = -1
 
@@ -52,8 +51,8 @@ class LateCause:
 
     Attributes:
         kind: "compute" (the same kernels took longer), "work" (more kernels), "host" (the device was idle and the
-            launches came late), "input" (so while the host loaded data), "memory" (copies); None if no single
-            thing stands out.
+            launches came late), "input" (so while the host loaded data), "memory" (copies), "network" (transfers on
+            its links are slow, see `rankscope.analyses.slow_network`); None if no single thing stands out.
         stage: stage of the training step in which the host lost the time; None for device causes.
         name: annotation, operator or kernel that took longer; None if nothing names it.
         excess_ns: by how much, median over the steps.
@@ -114,7 +113,7 @@ def _role(work: OwnWork, rank: int) -> tuple[int | None, list[int]]:
     return node, peers
 
 
-_Key = tuple[Literal["compute", "memory", "idle", "annotation"], str]
+_Key = tuple[Literal["compute", "memory", "idle", "annotation", "count"], str]
 
 
 class _Account:
@@ -158,7 +157,10 @@ class _Account:
         return subtract(union(np.array([start]), np.array([end])), self._blocked)
 
     def of_step(self, step: int) -> dict[_Key, int]:
-        """Nanoseconds by kind and name; ("compute", "") and ("memory", "") hold the unions, ("work", ...) none."""
+        """Nanoseconds by kind and name; ("compute", "") and ("memory", "") hold the unions.
+
+        ("count", name) holds how often a kernel ran instead.
+        """
         region = self.region(step) or EMPTY
         sums: dict[_Key, int] = {("compute", ""): intersect(region, self._compute).length_ns}
         sums["memory", ""] = subtract(intersect(region, self._memory), self._compute).length_ns
@@ -182,8 +184,11 @@ class _Account:
         names, index = np.unique(table.name[rows[spent > 0]], return_inverse=True)
         totals = np.zeros(len(names), np.int64)
         np.add.at(totals, index.reshape(-1), spent[spent > 0])
-        for name, total in zip(names.tolist(), totals.tolist(), strict=True):
+        counts = np.bincount(index.reshape(-1), minlength=len(names))
+        for name, total, count in zip(names.tolist(), totals.tolist(), counts.tolist(), strict=True):
             sums[kind, table.names[name]] = total
+            if kind == "compute":
+                sums["count", table.names[name]] = count
 
 
 def _on_own_clock(times: IntervalSet, clocks: Clocks, rank: int) -> IntervalSet:
@@ -203,7 +208,7 @@ def _conclude(own: list[dict[_Key, int]], others: list[list[dict[_Key, int]]]) -
     device = {kind: rows[kind, ""] for kind in ("compute", "memory")}
     idle = [row for (kind, _), row in rows.items() if kind == "idle"]
     total = sum(row.excess_ns for row in device.values()) + sum(row.excess_ns for row in idle)
-    named = [row for (kind, name), row in rows.items() if name and kind != "annotation"]
+    named = [row for (kind, name), row in rows.items() if name and kind not in ("annotation", "count")]
     evidence = tuple(
         sorted((r for r in named if r.excess_ns > 0), key=lambda r: -r.excess_ns)[:_EVIDENCE_ROWS]
     )
@@ -219,9 +224,8 @@ def _conclude(own: list[dict[_Key, int]], others: list[list[dict[_Key, int]]]) -
 def _compare(key: _Key, own: list[dict[_Key, int]], others: list[list[dict[_Key, int]]]) -> Evidence:
     mine = np.array([sums.get(key, 0) for sums in own], np.int64)
     theirs = np.array([_middle([sums.get(key, 0) for sums in step]) for step in others], np.int64)
-    kind = "idle" if key[0] == "annotation" else key[0]
     return Evidence(
-        kind=kind,
+        kind=key[0] if key[0] in ("compute", "memory") else "idle",
         name=key[1],
         own_ns=int(np.median(mine)),
         peers_ns=int(np.median(theirs)),
@@ -242,15 +246,26 @@ def _device_cause(
     named = [row for (kind, name), row in rows.items() if kind == worst.kind and name]
     name = max(named, key=lambda r: r.excess_ns).name if named else None
     kind: CauseKind = "memory" if worst.kind == "memory" else "compute"
-    what = "copies and fills took" if kind == "memory" else "the same kernels took"
+    reason = "copies and fills took longer than on its peers"
+    if kind == "compute":
+        more = {row.name: _time_of_more(row, rows["count", row.name]) for row in named}
+        if sum(more.values()) >= _MAIN_SHARE * worst.excess_ns:
+            kind, name = "work", max(more, key=lambda n: more[n])
+            count = rows["count", name]
+            reason = (
+                f"it runs more kernels than its peers ({name}: {count.own_ns} to {count.peers_ns} in a step)"
+            )
+        else:
+            reason = "the same kernels took longer than on its peers"
     return LateCause(
-        kind=kind,
-        stage=None,
-        name=name,
-        excess_ns=worst.excess_ns,
-        reason=f"{what} longer than on its peers",
-        evidence=evidence,
+        kind=kind, stage=None, name=name, excess_ns=worst.excess_ns, reason=reason, evidence=evidence
     )
+
+
+def _time_of_more(times: Evidence, counts: Evidence) -> int:
+    """How much of the longer time of a kernel comes from running more often, at its peers' time for each."""
+    each = times.peers_ns / counts.peers_ns if counts.peers_ns else times.own_ns / max(counts.own_ns, 1)
+    return int(counts.excess_ns * each)
 
 
 def _host_cause(

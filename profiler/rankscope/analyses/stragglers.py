@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Literal
 
 import numpy as np
 
 from rankscope.correlate.candidates import Candidate
+from rankscope.correlate.graph_steps import GraphSteps, StepTimes
 from rankscope.correlate.own_work import OwnWork, change_to_peers
 from rankscope.correlate.replay import replay
-from rankscope.correlate.sync_graph import NONE, SyncGraph
+from rankscope.correlate.sync_graph import SyncGraph
+from rankscope.model.chance import chance_of
 from rankscope.model.groups import compact_ranks
 from rankscope.model.intervals import Bool, Int64
 
@@ -26,7 +27,6 @@ Verdict = Literal["found", "none", "inconclusive"]
 Confidence = Literal["high", "medium", "low"]
 
 _BATCH = 8
-_STEPS_PER_WINDOW = 1 << 40
 _SIMILAR = 0.9
 _MIN_STEPS = 3
 _MANY_STEPS = 5
@@ -47,28 +47,6 @@ class Thresholds:
 
     cost_ratio: float = 0.02
     steps_ratio: float = 0.5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTimes:
-    """Steps as the graph sees them: from the last sync of one to the last sync of the next.
-
-    Attributes:
-        numbers: int64[s], step numbers; one entry NONE for a window without step markers.
-        measured_ns: int64[s], measured lengths.
-        replayed_ns: int64[s], lengths in the replay with nothing changed.
-    """
-
-    numbers: Int64
-    measured_ns: Int64
-    replayed_ns: Int64
-
-    @property
-    def replay_error(self) -> float | None:
-        """Largest deviation of the replay from the measured length, as a share; None without a length."""
-        if len(self.numbers) == 0 or not (self.measured_ns > 0).all():
-            return None
-        return float(np.max(np.abs(self.replayed_ns - self.measured_ns) / self.measured_ns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +123,7 @@ def measure_costs(
         component: rank -> number of the ranks that hang together with it; steps are measured among those.
         steady: step numbers to judge by; None if the run has no step markers: then all is one step.
     """
-    boundaries = _Boundaries(graph, steady)
+    boundaries = GraphSteps(graph, steady)
     base = replay(graph)
     boundaries.keep_long(base)
     sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
@@ -171,54 +149,6 @@ def measure_costs(
             saved = length - boundaries.lengths(ends[:, i], among)
             costs.append(Cost(candidate=candidate, per_step_ns=saved, step_ns=length))
     return steps, tuple(costs)
-
-
-class _Boundaries:
-    """Where steps end: with the last sync of each, in every window."""
-
-    def __init__(self, graph: SyncGraph, steady: Sequence[int] | None) -> None:
-        window = graph.node_window[graph.node[graph.first[:-1]]]
-        key = window * _STEPS_PER_WINDOW + (graph.step if steady is not None else 0)
-        inside = graph.step != NONE if steady is not None else np.ones(len(graph), bool)
-        keys = np.unique(key[inside])
-        self._masks = [inside & (key == k) for k in keys]
-        self._follows = np.zeros(len(keys), bool)
-        numbers = np.full(len(keys), NONE, np.int64)
-        kept = np.ones(len(keys), bool)
-        if steady is not None:
-            numbers = keys % _STEPS_PER_WINDOW
-            self._follows[1:] = keys[1:] // _STEPS_PER_WINDOW == keys[:-1] // _STEPS_PER_WINDOW
-            kept = np.isin(numbers, list(steady))
-            # What a window's first step cost lies partly before its first sync, where nothing can be compared.
-            if (kept & self._follows).any():
-                kept &= self._follows
-        self._kept = np.flatnonzero(kept)
-        self._numbers = numbers
-
-    @property
-    def numbers(self) -> Int64:
-        """int64[s], numbers of the steps that count."""
-        numbers: Int64 = self._numbers[self._kept]
-        return numbers
-
-    def keep_long(self, ends: Int64) -> None:
-        """Leave out steps without a length: the first of a window, if it has one sync only."""
-        self._kept = self._kept[self.lengths(ends, np.ones(len(ends), bool)) > 0]
-
-    def lengths(self, ends: Int64, among: Bool) -> Int64:
-        """Length of each kept step by the ends of its syncs in `among`; 0 for a step without any.
-
-        A step without one before it is as long as from its first sync to its last: where recording began says
-        nothing.
-        """
-        masks = [mask & among for mask in self._masks]
-        last = np.array([ends[m].max() if m.any() else 0 for m in masks], np.int64)
-        begin = np.array([ends[m].min() if m.any() else 0 for m in masks], np.int64)
-        follows = self._follows.copy()
-        follows[1:] &= (last[:-1] != 0) & (last[1:] != 0)
-        begin[1:] = np.where(follows[1:], last[:-1], begin[1:])
-        lengths: Int64 = (last - begin)[self._kept]
-        return lengths
 
 
 def judge(
@@ -253,20 +183,6 @@ def judge(
     return _found(culprit, steps, costs, thresholds)
 
 
-def chance_of(hits: int, steps: int, rivals: int) -> float:
-    """Probability that chance alone makes any one of `rivals` equal sets stand out in `hits` of `steps` steps.
-
-    In a step at most one of them is the one that all wait for, each with the same chance (binomial tail, times the
-    number of rivals).
-
-    >>> round(chance_of(3, 3, 4), 4), round(chance_of(3, 3, 2), 4)
-    (0.0625, 0.25)
-    """
-    share = 1 / rivals
-    tail = sum(comb(steps, k) * share**k * (1 - share) ** (steps - k) for k in range(hits, steps + 1))
-    return min(1.0, rivals * tail)
-
-
 def _passes(cost: Cost, steps: StepTimes, thresholds: Thresholds, last: LastArrivals) -> bool:
     high = _is_high(cost, thresholds)
     share = sum(last.share.get(rank, 0.0) for rank in cost.candidate.ranks)
@@ -295,8 +211,9 @@ def _nobody(steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> 
     worst = max(enough, key=lambda c: (c.typical_ns, -len(c.candidate.ranks)))
     share = worst.typical_ns / max(int(np.median(worst.step_ns)), 1)
     text = (
-        f"rank(s) {compact_ranks(worst.candidate.ranks)} cost {100 * share:.1f} % of the step, but that they were the "
-        f"last in {int(_is_high(worst, thresholds).sum())} of {len(worst.step_ns)} steps may be chance; record more steps"
+        f"rank(s) {compact_ranks(worst.candidate.ranks)} cost {100 * share:.1f} % of the step, but that they were "
+        f"the last in {int(_is_high(worst, thresholds).sum())} of {len(worst.step_ns)} steps may be chance; record "
+        "more steps"
     )
     return _result("inconclusive", steps, costs, text)
 
@@ -348,11 +265,13 @@ class Lateness:
         per_step: (step, rank) -> sum of last arrival - second last where the rank was last, ns.
         last_in: rank -> number of countable collectives in which it was last.
         countable: rank -> number of countable collectives of its groups.
+        collectives: int64[k], the collectives that are countable.
     """
 
     per_step: dict[tuple[int, int], int]
     last_in: dict[int, int]
     countable: dict[int, int]
+    collectives: Int64
 
 
 def add_lateness(
@@ -388,4 +307,5 @@ def add_lateness(
         per_step=dict(per_step),
         last_in=dict(zip(late_ranks.tolist(), late_counts.tolist(), strict=True)),
         countable=dict(zip(ranks.tolist(), counts.tolist(), strict=True)),
+        collectives=countable,
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rankscope.analyses.collectives import CollectiveTimes, measure_collectives
 from rankscope.analyses.late_cause import LateCause, explain_lateness
+from rankscope.analyses.slow_network import find_slow_network
 from rankscope.analyses.stragglers import (
+    Cost,
     LastArrivals,
     Lateness,
-    StepTimes,
     StragglerResult,
     Thresholds,
     add_lateness,
@@ -22,6 +23,7 @@ from rankscope.analyses.stragglers import (
 from rankscope.correlate.candidates import find_candidates
 from rankscope.correlate.clocks import Clocks, align_clocks
 from rankscope.correlate.communications import Communications
+from rankscope.correlate.graph_steps import StepTimes
 from rankscope.correlate.match import Matching, match_collectives
 from rankscope.correlate.own_work import OwnWork, measure_own_work
 from rankscope.correlate.point_to_point import Pairs, pair_point_to_point
@@ -31,6 +33,7 @@ from rankscope.model.groups import compact_ranks
 from rankscope.model.intervals import Int64
 from rankscope.model.run import Run
 from rankscope.pipeline.window_results import WindowResults
+from rankscope.units import format_duration, format_size
 
 _LATENESS_ERRORS = 3
 _MIN_IN_GRAPH = 0.5
@@ -93,7 +96,9 @@ def put_together(
     work = measure_own_work(graph, comms, component)
     straggler = _straggler(run, comms, graph, work, component, lateness, steps, thresholds)
     cause = None
-    if straggler.culprit is not None:
+    if straggler.verdict == "none":
+        straggler, cause = _or_slow_network(run, straggler, graph, comms, steps, thresholds or Thresholds())
+    elif straggler.culprit is not None:
         rank = _worst_of(straggler)
         spans = [r.spans for r in results]
         cause = explain_lateness(rank, parts, spans, comms, graph, work, clocks, steps)
@@ -167,8 +172,7 @@ def _straggler(
         steps = StepTimes(numbers=empty, measured_ns=empty, replayed_ns=empty)
         nobody = LastArrivals(share={}, countable={}, rivals=0)
         return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
-    hosts = {w.rank: w.host for w in run.windows if w.host}
-    candidates = find_candidates(work, comms.groups, hosts)
+    candidates = find_candidates(work, comms.groups, _hosts(run))
     steps, costs = measure_costs(graph, work, candidates, component, steady)
     last = LastArrivals(
         share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
@@ -176,6 +180,42 @@ def _straggler(
         rivals=len(comms.ranks),
     )
     return judge(steps, costs, thresholds or Thresholds(), last=last, obstacle=obstacle)
+
+
+def _or_slow_network(
+    run: Run,
+    nobody: StragglerResult,
+    graph: SyncGraph,
+    comms: RunCommunications,
+    steady: Sequence[int] | None,
+    thresholds: Thresholds,
+) -> tuple[StragglerResult, LateCause | None]:
+    """The verdict where nobody works longer than its peers: slow links, or still nobody."""
+    slow = find_slow_network(
+        graph,
+        comms,
+        _hosts(run),
+        steady,
+        cost_ratio=thresholds.cost_ratio,
+        steps_ratio=thresholds.steps_ratio,
+    )
+    if slow is None:
+        return nobody, None
+    ratio = slow.transfer_ns / max(slow.peers_ns, 1)
+    size = "" if slow.size_bytes is None else f" of {format_size(slow.size_bytes)}"
+    reason = (
+        f"nobody arrives late, but {slow.op}{size} takes {format_duration(slow.transfer_ns)} on its links, {ratio:.1f} "
+        f"times the {format_duration(slow.peers_ns)} on links of the same shape"
+    )
+    cost = Cost(candidate=slow.candidate, per_step_ns=slow.per_step_ns, step_ns=slow.step_ns)
+    cause = LateCause(
+        kind="network", stage=None, name=slow.op, excess_ns=slow.typical_ns, reason=reason, evidence=()
+    )
+    return replace(nobody, verdict="found", culprit=cost, confidence="medium", reason=reason), cause
+
+
+def _hosts(run: Run) -> dict[int, str]:
+    return {w.rank: w.host for w in run.windows if w.host}
 
 
 def _worst_of(straggler: StragglerResult) -> int:
