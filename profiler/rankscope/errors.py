@@ -45,3 +45,9 @@ class FormatVersionError(InputError):
     """A report or manifest written in another major version of its format."""
 
     slug = "format-version"
+
+
+class RunNotFoundError(InputError):
+    """A run that a store does not hold, or no longer."""
+
+    slug = "run-not-found"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from rankscope.correlate.clocks import Clocks, correction
 from rankscope.correlate.device_events import DeviceEvents, device_events
 from rankscope.correlate.steps import find_steps
 from rankscope.model.categories import Category, EventClass
@@ -24,21 +25,34 @@ _NUMBER = re.compile(r"[0-9]+")
 _LANE_ORDER: tuple[LaneKind, ...] = ("annotations", "device", "thread", "exposed")
 
 
-def build_timeline(run: Run, *, step: int | None = None, max_events: int = 100_000) -> Timeline | None:
+def build_timeline(
+    run: Run, *, step: int | None = None, max_events: int = 100_000, clocks: Clocks | None = None
+) -> Timeline | None:
     """The events of one step on all ranks, or None if nothing was recorded in it.
 
     The timeline runs from the step's begin on the host to the end of the last device event that began before
     the step's end there. A device that lags behind its host still shows work of the step before.
 
     Args:
-        run: the run; its clocks are taken as they are.
+        run: the run.
         step: number of the step; without it the middle one of those that most ranks recorded, and all of the
             recording where no step is marked.
         max_events: above this number, events of one class that are too short to be seen are merged.
     """
     devices = device_events(run)
     shown = _choose_step(devices) if step is None else step
-    spans = [_find_span(device, shown) for device in devices]
+    timeline = _draw(devices, shown)
+    return None if timeline is None else merge_short_events(timeline, max_events)
+
+
+def build_whole_timeline(run: Run) -> Timeline | None:
+    """All events of all ranks, or None if there are none; the clocks are taken as they are."""
+    return _draw(device_events(run), None)
+
+
+def _draw(devices: Sequence[DeviceEvents], step: int | None) -> Timeline | None:
+    """The events of a step, of the whole recording for None."""
+    spans = [_find_span(device, step) for device in devices]
     drawn = [(device, span) for device, span in zip(devices, spans, strict=True) if span is not None]
     if not drawn:
         return None
@@ -48,15 +62,14 @@ def build_timeline(run: Run, *, step: int | None = None, max_events: int = 100_0
     # A window has one set of annotations, whatever the number of its devices.
     for window, span in {id(device.window): (device.window, span) for device, span in drawn}.values():
         drawing.add_annotations(window, span)
-    timeline = Timeline(
+    return Timeline(
         origin_ns=drawing.origin,
-        step=shown,
+        step=step,
         start_ns=0,
-        end_ns=max(span.end for _, span in drawn) - drawing.origin,
+        end_ns=max(span.end - shifts[device.window.rank] for device, span in drawn) - drawing.origin,
         lanes=drawing.list_lanes(),
         names=tuple(drawing.names),
     )
-    return merge_short_events(timeline, max_events)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +82,12 @@ class _Span:
     def meets(self, table: TraceTable) -> npt.NDArray[np.bool_]:
         """bool[n], rows of the table that lie at least partly in the span."""
         return (table.start_ns < self.end) & (table.end_ns > self.start)
+
+
+def _find_shift(clocks: Clocks | None, rank: int, time_ns: int) -> int:
+    """What to subtract from the times of a rank, in ns."""
+    clock = None if clocks is None else clocks.of_rank.get(rank)
+    return 0 if clock is None else int(correction(clock, np.array([time_ns]))[0])
 
 
 def _choose_step(devices: Sequence[DeviceEvents]) -> int | None:
@@ -102,12 +121,14 @@ class _Drawing:
     """Lanes and names, filled device by device.
 
     Attributes:
-        origin: absolute nanoseconds of the timeline's zero.
+        origin: absolute nanoseconds of the timeline's zero, on the common clock.
+        shifts: rank -> nanoseconds to subtract from its own times.
         names: distinct names of events -> number.
     """
 
-    def __init__(self, origin: int) -> None:
+    def __init__(self, origin: int, shifts: Mapping[int, int]) -> None:
         self.origin = origin
+        self.shifts = shifts
         self.names: dict[str, int] = {}
         self._parts: dict[tuple[int, LaneKind, str], list[TimelineLane]] = {}
 
@@ -182,7 +203,7 @@ class _Drawing:
             rank=window.rank,
             label=label,
             kind=kind,
-            starts_ns=starts - self.origin,
+            starts_ns=starts - (self.origin + self.shifts[window.rank]),
             durations_ns=ends - starts,
             names=names,
             classes=classes,

@@ -64,22 +64,44 @@ def read_run(
         InputError: there is nothing to read, or two runs lie in one directory.
         UsageError: a communication pattern is no regular expression.
     """
+    name = Path(str(run).rstrip("/")).name or str(run)
+    return read_sources(find_traces(run), name, str(run), options, on_file_done=on_file_done)
+
+
+def read_sources(
+    sources: tuple[TraceSource, ...],
+    name: str,
+    where: str,
+    options: ReadOptions | None = None,
+    *,
+    on_file_done: OnFileDone | None = None,
+) -> Run:
+    """All windows of a run whose files are known, as `read_run` reads them.
+
+    Args:
+        sources: the files; their names differ.
+        name: short name of the run.
+        where: where it comes from.
+        options: how to read.
+        on_file_done: called with a file's name and stored bytes whenever one is finished.
+
+    Raises:
+        InputError, UsageError: as `read_run`.
+    """
     options = options or ReadOptions()
     Classifier(extra_patterns=options.communication_patterns)  # a bad pattern must not fail once per file
-    sources = find_traces(run)
     outcomes = _read_all(sources, options, on_file_done or (lambda _name, _size: None))
     files = [outcome.file for outcome in outcomes if outcome.file is not None]
     problems = [outcome.problem for outcome in outcomes if outcome.problem is not None]
     if not files and not problems:
-        names = ", ".join(source.name for source in sources[:5])
-        raise InputError(f"no trace in {run}: no file holds a traceEvents array (looked at {names})")
+        shown = ", ".join(source.name for source in sources[:5])
+        raise InputError(f"no trace in {where}: no file holds a traceEvents array (looked at {shown})")
     windows, identity_problems = identify(files)
     problems += [p for f in files for p in f.problems]
     problems += [_no_events(f) for f in files if f.events == 0]
     problems += identity_problems
-    name = Path(str(run).rstrip("/")).name or str(run)
     ordered = sorted(problems, key=lambda p: (p.file, p.offset if p.offset is not None else -1))
-    return Run(name=name, source=str(run), windows=windows, problems=tuple(ordered))
+    return Run(name=name, source=where, windows=windows, problems=tuple(ordered))
 
 
 def _no_events(file: TraceFile) -> Problem:
