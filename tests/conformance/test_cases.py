@@ -24,7 +24,6 @@ from rankscope.renderers.to_json import render_json
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
 WAITING = {
-    "ddp": "buckets come with issue 4 (Buckets)",
     "dashboard": "uploads and downloads come with issue 6 (Dashboard)",
     "ci": "the gate comes with issue 5 (CI gate)",
 }
@@ -339,6 +338,35 @@ def check_point_to_point(case: Case, ends: dict[str, dict[str, Any]]) -> None:
     assert report_of(case).collectives == []
 
 
+def check_steady_overlap(case: Case, percent: float) -> None:
+    steady = report_of(case).totals.steady
+    assert steady is not None
+    check_percent(steady.overlap_ratio, percent)
+
+
+def check_buckets_per_step(case: Case, numbers: dict[str, int]) -> None:
+    found = [str(row.step) for row in report_of(case).buckets]
+    assert {step: found.count(step) for step in numbers} == numbers
+    assert len(found) == sum(numbers.values())
+
+
+def check_bucket_bytes_steady(case: Case, sizes: list[int]) -> None:
+    (layout,) = [row for row in report_of(case).bucket_layouts if not row.before_rebuild]
+    assert [bucket.size_bytes for bucket in layout.buckets] == sizes
+    assert {row.layout for row in report_of(case).buckets if row.steady} == {layout.layout}
+
+
+def check_bucket_bytes_first(case: Case, sizes: list[int]) -> None:
+    assert [row.size_bytes for row in report_of(case).buckets if row.step == 0] == sizes
+
+
+def check_flag(case: Case, text: str) -> None:
+    assert text == "step 0 is before the bucket rebuild"
+    assert {row.step for row in report_of(case).buckets if not row.steady} == {0}
+    (problem,) = [p for p in report_of(case).problems if p.kind == "before-rebuild"]
+    assert "0" in problem.message
+
+
 def check_not_yet(_case: Case, _value: Any) -> None:
     raise AssertionError("the analysis does not exist yet")
 
@@ -380,11 +408,11 @@ CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "clock_offset_us": check_clock_offset,
     "missing_ranks": check_ranks_failed,
     "p2p": check_point_to_point,
-    "steady_state_overlap_pct": check_not_yet,
-    "buckets_per_step": check_not_yet,
-    "bucket_bytes_steady": check_not_yet,
-    "bucket_bytes_step0": check_not_yet,
-    "flag": check_not_yet,
+    "steady_state_overlap_pct": check_steady_overlap,
+    "buckets_per_step": check_buckets_per_step,
+    "bucket_bytes_steady": check_bucket_bytes_steady,
+    "bucket_bytes_step0": check_bucket_bytes_first,
+    "flag": check_flag,
     "html_must_not_contain": check_not_yet,
     "csv_cell_must_not_start_with": check_not_yet,
     "files_outside_output_dir": check_not_yet,
