@@ -235,6 +235,9 @@ class CollectiveRow:
         transfer_ns: shortest duration over the ranks.
         lateness_ns: last arrival - second last.
         overlap_ratio: hidden share of its time, all ranks together.
+        countable: whether its lateness counts against its last rank (docs/metrics.md, Straggler).
+        arrivals_ns: rank -> start on the common clock; without `--detail full` of the latest collectives only.
+        waits_ns: rank -> duration - transfer, with `--detail full`.
     """
 
     index: int
@@ -256,6 +259,7 @@ class CollectiveRow:
     wait_ns: WaitQuantiles | None
     arrivals_ns: dict[int, int] | None = None
     waits_ns: dict[int, int] | None = None
+    countable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,26 +296,63 @@ class PointToPointRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutBucket:
-    """One bucket of a layout: its index in launch order, bytes, dtype and parameter names."""
+    """One bucket of a layout: its index in launch order, bytes as sent, dtype and parameters.
+
+    Without the collector's facts a parameter is named by its place in gradient-ready order: "#0 (4096 elements)".
+    """
 
     index: int
-    size_bytes: int
+    size_bytes: int | None
     dtype: str | None
     parameters: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutRow:
-    """One layout of DDP buckets; `cap_mb` is `bucket_cap_mb` where known."""
+    """One layout of DDP buckets.
+
+    Attributes:
+        layout: its number, in order of first use.
+        cap_mb: `bucket_cap_mb` where the collector recorded it.
+        buckets: its buckets, in index order.
+        module: name of the DDP module; None without the collector's facts.
+        before_rebuild: whether only steps before DDP's rebuild used it.
+        parameters_from: "collector", "gradient sizes" (inferred), or None if the parameters are not known.
+    """
 
     layout: int
     cap_mb: float | None
     buckets: list[LayoutBucket]
+    module: str | None = None
+    before_rebuild: bool = False
+    parameters_from: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """One DDP bucket of one step on one rank; points in time are relative to the origin."""
+    """One DDP bucket of one step on one rank; points in time are relative to the origin, on the common clock.
+
+    Attributes:
+        step: the step, None outside steps.
+        steady: whether steady figures use it.
+        layout: number of its layout.
+        index: its place in launch order.
+        rank: the rank.
+        size_bytes: bytes as sent.
+        ready_ns: when its last gradient was in place on the device, and every lower bucket's.
+        launched_ns: when the host launched it.
+        host_overhead_ns: from the host's request to the launch; None on CPU-only runs.
+        started_ns, finished_ns: the communication itself.
+        queue_ns: from max(ready, launched) to the start.
+        wait_ns: from the start until the last rank had come.
+        transfer_ns: shortest duration over the ranks.
+        exposed_ns: time beside which no compute ran on the rank.
+        overlap_ratio: hidden share of its time.
+        bus_bandwidth_gbps: 2(n-1)/n of its size over the transfer time, in 1e9 bytes/s.
+        backward: which backward of the recorded window (gradient accumulation, several losses).
+        device: device number, or "cpu".
+        window: recorded window of the rank.
+    """
 
     step: int | None
     steady: bool
@@ -330,6 +371,54 @@ class BucketRow:
     exposed_ns: int
     overlap_ratio: float | None
     bus_bandwidth_gbps: float | None
+    backward: int = 0
+    device: int | Literal["cpu"] = 0
+    window: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantileRow:
+    """Rows of one kind, of which the summary holds the worst only; see `SUMMARY_ROW_LIMIT`.
+
+    Attributes:
+        table: "collectives" or "buckets".
+        group, op, size_bytes: of collectives.
+        layout, index: of buckets.
+        count: how many there are; kept: how many of them the report holds.
+        transfer_ns: quantiles of their transfer times; None if none is known.
+        wait_ns: quantiles of waits: of a collective the longest of its ranks.
+        lateness_ns: quantiles of the lateness of collectives.
+        exposed_ns: quantiles of the exposed time of buckets.
+    """
+
+    table: Literal["collectives", "buckets"]
+    group: str | None = None
+    op: str | None = None
+    size_bytes: int | None = None
+    layout: int | None = None
+    index: int | None = None
+    count: int
+    kept: int
+    transfer_ns: Quantiles | None = None
+    wait_ns: Quantiles | None = None
+    lateness_ns: Quantiles | None = None
+    exposed_ns: Quantiles | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CausedWaitRow:
+    """What one rank cost one step, in ns.
+
+    Attributes:
+        step: its number; None for a run without step markers, which counts as one step.
+        lateness_ns: sum over the countable collectives in which it was last of last - second last arrival.
+        cost_ns: by how much the step would be shorter if the rank worked like its peers.
+    """
+
+    step: int | None
+    rank: int
+    lateness_ns: int | None
+    cost_ns: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -487,7 +576,9 @@ class Report:
     p2p: list[PointToPointRow] = field(default_factory=list)
     bucket_layouts: list[LayoutRow] = field(default_factory=list)
     buckets: list[BucketRow] = field(default_factory=list)
+    quantiles: list[QuantileRow] = field(default_factory=list)
     straggler: Straggler | None = None
+    caused_waits: list[CausedWaitRow] = field(default_factory=list)
     advice: Advice | None = None
     findings: list[Finding] = field(default_factory=list)
     problems: list[ProblemRow] = field(default_factory=list)

@@ -13,8 +13,11 @@ from rankscope.correlate.device_events import device_events
 from rankscope.errors import UsageError
 from rankscope.model.report import Coverage, Report, Tool
 from rankscope.model.run import Run
+from rankscope.pipeline.caused_waits import caused_waits
+from rankscope.pipeline.collective_rows import collective_rows
 from rankscope.pipeline.findings import find
 from rankscope.pipeline.notices import notice_problems
+from rankscope.pipeline.row_limit import limit_rows
 from rankscope.pipeline.rows import (
     communication_rows,
     group_rows,
@@ -28,7 +31,6 @@ from rankscope.pipeline.rows import (
 from rankscope.pipeline.together import Together, put_together
 from rankscope.pipeline.together_rows import (
     clock_facts,
-    collective_rows,
     matched_share,
     point_to_point_rows,
     straggler_section,
@@ -49,7 +51,7 @@ class AnalyzeOptions:
 
     Attributes:
         steps: step numbers to report and to take for steady figures; None = all.
-        detail: "full" adds a row per communication event and rank.
+        detail: "full" adds a row per communication event and rank, and lifts the limit on rows.
         labels: free text to keep in the report.
     """
 
@@ -146,9 +148,13 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
         communications=communication_rows(results, origin_ns) if options.detail == "full" else [],
         p2p=point_to_point_rows(together),
         straggler=straggler_section(together, steady),
+        caused_waits=caused_waits(together),
         problems=problem_rows([*run.problems, *notice_problems(run, results)]),
     )
-    report = find(explain_undefined(report, run))
+    report = find(report)
+    if options.detail == "summary":
+        report = limit_rows(report)
+    report = explain_undefined(report, run)
     return Analysis(report=report, results=tuple(results), together=together, origin_ns=origin_ns)
 
 

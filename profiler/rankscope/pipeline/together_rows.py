@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankscope.analyses.wait_split import hidden_ns, split_exposed
+from rankscope.analyses.wait_split import split_exposed
 from rankscope.correlate.sync_graph import NONE
-from rankscope.model.collective import algorithm_bandwidth_gbps, bus_factor
 from rankscope.model.intervals import Int64
 from rankscope.model.report import (
     Clock,
@@ -24,7 +23,6 @@ from rankscope.model.report import (
     Straggler,
     StragglerEvidence,
     StragglerRank,
-    WaitQuantiles,
 )
 from rankscope.pipeline.together import Together
 from rankscope.pipeline.window_results import WindowResults
@@ -59,88 +57,8 @@ def matched_share(together: Together) -> float | None:
     return int(duration[matched].sum()) / total
 
 
-def collective_rows(
-    together: Together, results: Sequence[WindowResults], origin_ns: int, *, full: bool
-) -> list[CollectiveRow]:
-    """One row per collective, in order of time."""
-    times, comms = together.times, together.comms
-    hidden = _hidden(together, results)[times.event]
-    order = np.argsort(_middle_arrivals(together), kind="stable")
-    return (
-        [
-            _collective_row(together, int(k), index, hidden, origin_ns, full=full)
-            for index, k in enumerate(order)
-        ]
-        if len(comms)
-        else []
-    )
-
-
-def _middle_arrivals(together: Together) -> Int64:
-    """Earliest arrival of each collective, by which they are listed."""
-    earliest = np.full(len(together.times), np.iinfo(np.int64).max)
-    np.minimum.at(earliest, together.times.collective, together.times.arrival_ns)
-    return earliest
-
-
-def _collective_row(
-    together: Together, k: int, index: int, hidden: Int64, origin_ns: int, *, full: bool
-) -> CollectiveRow:
-    times, comms, matching = together.times, together.comms, together.matching
-    here = slice(int(times.first[k]), int(times.first[k + 1]))
-    event = times.event[here]
-    token = comms.tokens[int(comms.token[event[0]])]
-    duration = int(times.duration_ns[here].sum())
-    measured = bool(times.synchronising[k] and times.complete[k] and len(event) > 1)
-    transfer = int(times.transfer_ns[k]) if measured else None
-    factor = bus_factor(token.op, int(matching.expected[k]))
-    algorithm = None
-    if transfer is not None and token.size_bytes is not None:
-        algorithm = algorithm_bandwidth_gbps(token.size_bytes, transfer)
-    waits = times.wait_ns[here]
-    comparable = measured and bool(times.aligned[k])
-    ranks = comms.rank[event].tolist()
-    return CollectiveRow(
-        index=index,
-        step=_step(int(together.collective_step[k])),
-        group=comms.groups[int(matching.group[k])].label,
-        op=token.op,
-        dtype=token.dtype,
-        size_bytes=token.size_bytes,
-        sequence=int(matching.sequence[k]),
-        matched_by=matching.matched_by(k),
-        coalesced=_is_coalesced(together, int(event[0])),
-        ranks=len(event),
-        transfer_ns=transfer,
-        lateness_ns=int(times.lateness_ns[k]) if comparable else None,
-        last_rank=int(times.last_rank[k]) if comparable else None,
-        overlap_ratio=int(hidden[here].sum()) / duration if duration else None,
-        algorithm_bandwidth_gbps=algorithm,
-        bus_bandwidth_gbps=algorithm * factor if algorithm is not None and factor else None,
-        wait_ns=WaitQuantiles(p50=int(np.median(waits)), max=int(waits.max())) if measured else None,
-        arrivals_ns=dict(zip(ranks, (times.arrival_ns[here] - origin_ns).tolist(), strict=True))
-        if full
-        else None,
-        waits_ns=dict(zip(ranks, waits.tolist(), strict=True)) if full and measured else None,
-    )
-
-
-def _is_coalesced(together: Together, event: int) -> bool:
-    part = together.parts[int(together.comms.part[event])]
-    return part.kinds[int(part.kind[together.comms.index[event]])].coalesced
-
-
 def _step(number: int) -> int | None:
     return None if number == NONE else number
-
-
-def _hidden(together: Together, results: Sequence[WindowResults]) -> Int64:
-    """Nanoseconds of each communication event beside which compute ran."""
-    hidden = np.zeros(len(together.comms), np.int64)
-    for number, result in enumerate(results):
-        mine = together.comms.part == number
-        hidden[mine] = hidden_ns(result.communications)[together.comms.index[mine]]
-    return hidden
 
 
 def with_waits(rows: list[RankRow], together: Together, results: Sequence[WindowResults]) -> list[RankRow]:

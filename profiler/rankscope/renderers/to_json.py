@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from rankscope.errors import FormatVersionError, InputError
+from rankscope.model.late_collectives import pick_late
 from rankscope.model.report import REPORT_NAME, REPORT_VERSION, Report
 
 _ROW_SECTIONS = ("ranks", "windows", "steps")
@@ -23,14 +24,18 @@ def render_json(
 
     Args:
         report: the report.
-        detail: "summary" leaves out the rows per communication event and the maps per rank of a collective.
+        detail: "summary" leaves out the rows per communication event and, but for the arrivals of the latest
+            collectives, the maps per rank of a collective.
         indent: whether to lay the text out over lines.
     """
     tree: dict[str, Any] = msgspec.to_builtins(report, str_keys=True, enc_hook=_unwrap_scalar)
     if detail == "summary":
         tree["communications"] = []
-        for row in tree["collectives"]:
-            row["arrivals_ns"] = row["waits_ns"] = None
+        late = {id(row) for row in pick_late(report.collectives)}
+        for row, collective in zip(tree["collectives"], report.collectives, strict=True):
+            row["waits_ns"] = None
+            if id(collective) not in late:
+                row["arrivals_ns"] = None
     for section in _ROW_SECTIONS:
         tree[section] = [_lead_with_names(row) for row in tree[section]]
     try:
