@@ -38,25 +38,31 @@ def build_timeline(
         step: number of the step; without it the middle one of those that most ranks recorded, and all of the
             recording where no step is marked.
         max_events: above this number, events of one class that are too short to be seen are merged.
+        clocks: puts the ranks on one clock, by what holds at the step's begin; without it each keeps its own.
     """
     devices = device_events(run)
     shown = _choose_step(devices) if step is None else step
-    timeline = _draw(devices, shown)
+    timeline = _draw(devices, shown, clocks)
     return None if timeline is None else merge_short_events(timeline, max_events)
 
 
-def build_whole_timeline(run: Run) -> Timeline | None:
-    """All events of all ranks, or None if there are none; the clocks are taken as they are."""
-    return _draw(device_events(run), None)
+def build_whole_timeline(run: Run, clocks: Clocks | None = None) -> Timeline | None:
+    """All events of all ranks, or None if there are none; on one clock if `clocks` are given."""
+    return _draw(device_events(run), None, clocks)
 
 
-def _draw(devices: Sequence[DeviceEvents], step: int | None) -> Timeline | None:
+def _draw(devices: Sequence[DeviceEvents], step: int | None, clocks: Clocks | None) -> Timeline | None:
     """The events of a step, of the whole recording for None."""
     spans = [_find_span(device, step) for device in devices]
     drawn = [(device, span) for device, span in zip(devices, spans, strict=True) if span is not None]
     if not drawn:
         return None
-    drawing = _Drawing(origin=min(span.start for _, span in drawn))
+    shifts = {
+        device.window.rank: _find_shift(clocks, device.window.rank, span.start) for device, span in drawn
+    }
+    drawing = _Drawing(
+        origin=min(span.start - shifts[device.window.rank] for device, span in drawn), shifts=shifts
+    )
     for device, span in drawn:
         drawing.add_device(device, span)
     # A window has one set of annotations, whatever the number of its devices.
