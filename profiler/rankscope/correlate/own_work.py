@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,8 @@ class Node:
         arrival: int64[k], own-work clock at each arrival, never falling.
         work: int64[k], own work since the arrival before; 0 for the first one, which has none before it.
         step: int64[k], steps of the syncs.
+        call: int64[k], places of the events in the order in which the host asked for them. That order is the
+            program's and equal on all ranks of a role; the order of arrivals on several streams is not.
     """
 
     number: int
@@ -34,6 +36,13 @@ class Node:
     arrival: Int64
     work: Int64
     step: Int64
+    call: Int64
+
+    def arrival_in_order_of(self, other: Node) -> Int64:
+        """int64[k], own-work clock at the arrivals of the equal events, in the order of another node of the role."""
+        place = np.empty(len(self.call), np.int64)
+        place[other.call] = self.call
+        return self.arrival[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +51,8 @@ class OwnWork:
 
     Attributes:
         nodes: nodes with events.
-        roles: sets of nodes (indices into `nodes`) that run the same sequence of syncs and hang together.
+        roles: sets of nodes (indices into `nodes`) whose hosts ask for the same sequence of syncs and that hang
+            together.
     """
 
     nodes: tuple[Node, ...]
@@ -71,6 +81,7 @@ def measure_own_work(graph: SyncGraph, comms: RunCommunications, component: dict
         arrival = np.maximum.accumulate(graph.arrival_work[event])
         rank = int(graph.node_rank[number])
         step = graph.step[sync[event]]
+        call = np.argsort(comms.launch_ns[graph.event[event]], kind="stable")
         nodes.append(
             Node(
                 number=number,
@@ -80,11 +91,12 @@ def measure_own_work(graph: SyncGraph, comms: RunCommunications, component: dict
                 arrival=arrival,
                 work=np.diff(arrival, prepend=arrival[:1]),
                 step=step,
+                call=call,
             )
         )
-        tokens = comms.token[graph.event[event]]
+        tokens = comms.token[graph.event[event[call]]]
         signatures.append(
-            (component.get(rank, -1 - rank), nodes[-1].window, tokens.tobytes(), step.tobytes())
+            (component.get(rank, -1 - rank), nodes[-1].window, tokens.tobytes(), step[call].tobytes())
         )
     roles = defaultdict(list)
     for i, signature in enumerate(signatures):
@@ -110,10 +122,16 @@ def change_to_peers(graph: SyncGraph, work: OwnWork, ranks: Collection[int]) -> 
         peers = [i for i in role if work.nodes[i].rank not in chosen]
         if not mine:
             continue
-        target = middle(np.stack([work.nodes[i].work for i in peers])) if peers else None
+        targets: dict[bytes, Int64] = {}
         for i in mine:
             node = work.nodes[i]
-            changed = np.cumsum(target - node.work) if target is not None else _by_totals(work, node, chosen)
+            if peers:
+                order = node.call.tobytes()
+                if order not in targets:
+                    targets[order] = middle(_segments([work.nodes[p] for p in peers], node))
+                changed = np.cumsum(targets[order] - node.work)
+            else:
+                changed = _by_totals(work, node, chosen)
             at_arrival[node.event] = changed
             has_block = graph.block_work[node.event] != NONE
             blocks = graph.block_work[node.event][has_block]
@@ -121,6 +139,11 @@ def change_to_peers(graph: SyncGraph, work: OwnWork, ranks: Collection[int]) -> 
                 np.int64
             )
     return at_arrival, at_block
+
+
+def _segments(nodes: Sequence[Node], like: Node) -> Int64:
+    """int64[n, k], own work of nodes of one role between the arrivals, in the order of one of them."""
+    return np.stack([np.diff(a, prepend=a[:1]) for a in (node.arrival_in_order_of(like) for node in nodes)])
 
 
 def middle(rows: Int64) -> Int64:
@@ -164,7 +187,7 @@ def excess_of(work: OwnWork) -> dict[int, int]:
     """How much longer each rank worked than its peers, in ns: sum over segments, what it did faster deducted."""
     excess: dict[int, int] = defaultdict(int)
     for role in work.roles:
-        rows = np.stack([work.nodes[i].work for i in role])
+        rows = _segments([work.nodes[i] for i in role], work.nodes[role[0]])
         target = np.median(rows, axis=0) if len(role) > 2 else rows.min(axis=0)
         for i, row in zip(role, rows, strict=True):
             excess[work.nodes[i].rank] += int((row - target).sum())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from rankscope.correlate.communications import Communications
+from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.launches import NO_ROW
 from rankscope.model.categories import POINT_TO_POINT_OPS, SYNCHRONISING_OPS
 from rankscope.model.groups import GroupKey
@@ -38,6 +39,7 @@ class RunCommunications:
     Attributes:
         rank: int64[n], global rank.
         start_ns, end_ns: int64[n], absolute nanoseconds.
+        launch_ns: int64[n], when the host asked for it, NO_TIME where the trace does not say.
         token: int64[n], index into `tokens`.
         group: int64[n], index into `groups`.
         step: int64[n], step number, -1 outside steps.
@@ -51,6 +53,7 @@ class RunCommunications:
     rank: Int64
     start_ns: Int64
     end_ns: Int64
+    launch_ns: Int64
     token: Int64
     group: Int64
     step: Int64
@@ -85,12 +88,6 @@ class RunCommunications:
         """bool[n]: sends and receives."""
         return self.is_op(POINT_TO_POINT_OPS)
 
-    def shifted(self, offsets_ns: dict[int, int]) -> RunCommunications:
-        """The same events with each rank's times lowered by its offset."""
-        table = np.array([offsets_ns.get(r, 0) for r in range(int(self.rank.max(initial=0)) + 1)], np.int64)
-        shift = table[self.rank] if len(self) else self.rank
-        return replace(self, start_ns=self.start_ns - shift, end_ns=self.end_ns - shift)
-
 
 def join_ranks(parts: Sequence[Communications], steps: Sequence[Int64]) -> RunCommunications:
     """One table of all events.
@@ -119,6 +116,7 @@ _COLUMNS = (
     "rank",
     "start_ns",
     "end_ns",
+    "launch_ns",
     "token",
     "group",
     "step",
@@ -149,6 +147,9 @@ def _columns_of(
         "rank": np.full(len(rows), part.events.window.rank, np.int64),
         "start_ns": table.start_ns[rows],
         "end_ns": table.end_ns[rows],
+        "launch_ns": np.where(
+            part.launch_row == NO_ROW, NO_TIME, table.start_ns[np.maximum(part.launch_row, 0)]
+        ),
         "token": np.array(token_of, np.int64)[kinds] if token_of else np.empty(0, np.int64),
         "group": np.array(group_of, np.int64)[kinds] if group_of else np.empty(0, np.int64),
         "step": step,

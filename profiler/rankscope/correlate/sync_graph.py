@@ -20,7 +20,7 @@ from rankscope.correlate.launches import NO_ROW
 from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
-from rankscope.model.intervals import EMPTY, Int64, IntervalSet, covered_ns, union
+from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, covered_ns, union
 from rankscope.units import us_to_ns
 
 NONE = -1
@@ -45,7 +45,8 @@ class SyncGraph:
         node: int64[m], the rank, device and window of an event, index into `node_rank`.
         position: int64[m], how many events of the node come before.
         arrival_work: int64[m], own-work clock at the arrival.
-        block_work: int64[m], own-work clock at which the rank waits for the end; NONE where it never does.
+        block_work: int64[m], own-work clock at which the rank waits for the end; NONE where it never does, or where
+            another communication goes on for which it waits as well.
         block_before_arrival: int64[m], the node's last block before the arrival, an index of an event, or NONE.
         block_before: int64[m], the node's last block before this one, or NONE.
         queued_behind: int64[m], the event whose end the arrival had to await on its stream, or NONE.
@@ -229,6 +230,7 @@ def _node_columns(
     blocked_from = _blocked_from(times.busy, start, end)
     blocks = blocked_from < end
     blocked = union(blocked_from[blocks], end[blocks])
+    blocks &= ~_outlived(blocked_from, end)
     ready, behind = _queue(part, index, start, end, launch, times)
     arrival = _own_work(ready, blocked)
     block = np.where(blocks, _own_work(end, blocked), NONE)
@@ -270,6 +272,18 @@ def _blocked_from(busy: IntervalSet, start: Int64, end: Int64) -> Int64:
     idle_from = np.where(last >= 0, busy.ends[np.maximum(last, 0)], np.iinfo(np.int64).min)
     blocked_from: Int64 = np.minimum(np.maximum(idle_from, start), end)
     return blocked_from
+
+
+def _outlived(blocked_from: Int64, end: Int64) -> Bool:
+    """bool[k], whether another communication that keeps the rank waiting goes on after each one's end.
+
+    What follows starts at the end of the last of them: nothing says that it had to wait for the earlier ones too.
+    """
+    order = np.argsort(blocked_from, kind="stable")
+    reach = np.maximum.accumulate(end[order]) if len(order) else end
+    before = np.searchsorted(blocked_from[order], end, side="left") - 1
+    outlived: Bool = (before >= 0) & (reach[np.maximum(before, 0)] > end)
+    return outlived
 
 
 def _own_work(times: Int64, blocked: IntervalSet) -> Int64:
