@@ -9,7 +9,8 @@ NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 
-_SIZE_STEPS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_DURATION_STEPS = ((NS_PER_US, "us"), (NS_PER_MS, "ms"))
+_SIZE_STEPS = ((1 << 10, "KiB"), (1 << 20, "MiB"), (1 << 30, "GiB"))
 
 
 def us_to_ns(us: float) -> int:
@@ -75,15 +76,14 @@ def format_duration(ns: int) -> str:
     '980 ns'
     >>> format_duration(-2_500)
     '-2.50 us'
+    >>> format_duration(999_999)
+    '1.00 ms'
     """
-    size = abs(ns)
-    if size < NS_PER_US:
+    if abs(ns) < NS_PER_US:
         return f"{ns} ns"
-    for limit, divisor, unit in (
-        (NS_PER_MS, NS_PER_US, "us"),
-        (NS_PER_S, NS_PER_MS, "ms"),
-    ):
-        if size < limit:
+    for divisor, unit in _DURATION_STEPS:
+        # As shown, not as it is: 999.9996 us would become "1000 us".
+        if round(abs(ns) / divisor) < 1000:
             return f"{_three_digits(ns / divisor)} {unit}"
     return f"{_three_digits(ns / NS_PER_S)} s"
 
@@ -97,12 +97,15 @@ def format_size(size_bytes: int) -> str:
     '1.00 MiB'
     >>> format_size(17)
     '17 B'
+    >>> format_size((1 << 20) - 1)
+    '1.00 MiB'
     """
-    for step, unit in _SIZE_STEPS:
-        if abs(size_bytes) >= step:
-            whole, rest = divmod(size_bytes, step)
-            return f"{whole} {unit}" if rest == 0 else f"{_three_digits(size_bytes / step)} {unit}"
-    return f"{size_bytes} B"
+    if abs(size_bytes) < _SIZE_STEPS[0][0]:
+        return f"{size_bytes} B"
+    # As shown, not as it is, as for durations.
+    step, unit = next((s for s in _SIZE_STEPS if round(abs(size_bytes) / s[0]) < 1024), _SIZE_STEPS[-1])
+    is_whole = size_bytes % step == 0
+    return f"{size_bytes // step if is_whole else _three_digits(size_bytes / step)} {unit}"
 
 
 def format_ratio(ratio: float) -> str:
@@ -116,8 +119,8 @@ def format_ratio(ratio: float) -> str:
 
 def _three_digits(value: float) -> str:
     size = abs(value)
-    if size >= 100:
+    if round(size, 1) >= 100:
         return f"{value:.0f}"
-    if size >= 10:
+    if round(size, 2) >= 10:
         return f"{value:.1f}"
     return f"{value:.2f}"

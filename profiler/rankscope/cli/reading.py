@@ -17,14 +17,12 @@ def read_with_progress(run: str, options: ReadOptions) -> Run:
         InputError, UsageError: as `rankscope.read_run`.
     """
     from rankscope.pipeline import read_run
-    from rankscope.readers.discovery import find_traces
 
     if not sys.stderr.isatty():
         return read_run(run, options)
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-    total = sum(source.size_bytes for source in find_traces(run)) or None
     columns = (
         TextColumn("reading"),
         BarColumn(),
@@ -33,9 +31,12 @@ def read_with_progress(run: str, options: ReadOptions) -> Run:
         TextColumn("{task.description}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
+        task = progress.add_task("", total=None)
+
+        def on_found(size_bytes: int) -> None:
+            progress.update(task, total=size_bytes or None)
 
         def on_file_done(name: str, size_bytes: int) -> None:
             progress.update(task, advance=size_bytes, description=name[-40:])
 
-        return read_run(run, options, on_file_done=on_file_done)
+        return read_run(run, options, on_found=on_found, on_file_done=on_file_done)

@@ -72,6 +72,9 @@ DEFAULT_COMMUNICATION_PATTERNS = (
 )
 """Kernel names that communicate, case-blind. Users add their own with `--comm-pattern`."""
 
+_DEFAULT_COMMUNICATION = re.compile(
+    "|".join(f"(?:{p})" for p in DEFAULT_COMMUNICATION_PATTERNS), re.IGNORECASE
+)
 _MEMORY_KERNEL = re.compile(r"^__amd_rocclr_(?:copy|fill)", re.IGNORECASE)
 _HOST_COMMUNICATION = re.compile(r"^(?:gloo|mpi|ucc):")
 
@@ -185,7 +188,7 @@ class Classifier:
     """
 
     extra_patterns: tuple[str, ...] = ()
-    _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _compiled: tuple[re.Pattern[str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Compile the patterns.
@@ -194,9 +197,11 @@ class Classifier:
             UsageError: naming every pattern that is not a regular expression.
         """
         faults = []
+        compiled = [_DEFAULT_COMMUNICATION]
         for pattern in self.extra_patterns:
+            # Each on its own: joined into one, flags and numbered or named groups of one would meet another's.
             try:
-                re.compile(pattern)
+                compiled.append(re.compile(pattern, re.IGNORECASE))
             except re.error as error:
                 faults.append(f"  {pattern!r}: {error}")
         if faults:
@@ -205,8 +210,7 @@ class Classifier:
                 + "\n".join(faults)
                 + "\nEscape characters such as ( and * with a backslash to match them as they are."
             )
-        joined = "|".join(f"(?:{p})" for p in (*DEFAULT_COMMUNICATION_PATTERNS, *self.extra_patterns))
-        object.__setattr__(self, "_compiled", re.compile(joined, re.IGNORECASE))
+        object.__setattr__(self, "_compiled", tuple(compiled))
 
     def classify(self, category: Category, name: str) -> EventClass:
         """Class of an event.
@@ -219,7 +223,8 @@ class Classifier:
         if category == Category.KERNEL:
             if _MEMORY_KERNEL.match(name):
                 return EventClass.MEMORY
-            return EventClass.COMMUNICATION if self._compiled.search(name) else EventClass.COMPUTE
+            communicates = any(pattern.search(name) for pattern in self._compiled)
+            return EventClass.COMMUNICATION if communicates else EventClass.COMPUTE
         if category in (Category.MEMCPY, Category.MEMSET):
             return EventClass.MEMORY
         if category == Category.SYNC:

@@ -35,7 +35,7 @@ def _missing_ranks(run: Run) -> list[Problem]:
 def _empty_windows(run: Run, results: list[WindowResults]) -> list[Problem]:
     if run.is_cpu_only:
         if not results:
-            return []
+            return _nothing_to_measure(run)
         text = "no GPU events in any file: figures are for the CPU, communication (gloo, mpi) against host operators"
         return [_problem("", "cpu-only", text, "note")]
     filled = {(r.events.window.rank, r.events.window.window) for r in results}
@@ -51,6 +51,16 @@ def _empty_windows(run: Run, results: list[WindowResults]) -> list[Problem]:
             text = f"rank {window.rank} window {window.window} has no GPU events; {hint}"
             problems.append(_problem(window.file, "no-gpu-events", text, "warning"))
     return problems
+
+
+def _nothing_to_measure(run: Run) -> list[Problem]:
+    if not run.windows:
+        return []
+    text = (
+        "no file holds an event on a device or a host operator, so there is nothing to measure; record with "
+        "ProfilerActivity.CPU and, where there is a GPU, ProfilerActivity.CUDA, around steps that do work"
+    )
+    return [_problem("", "nothing-to-measure", text, "warning")]
 
 
 def _no_steps(results: list[WindowResults]) -> list[Problem]:

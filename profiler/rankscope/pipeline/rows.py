@@ -42,6 +42,11 @@ _MEASURES = (
 _EARLIEST_YEAR, _LATEST_YEAR = 2000, 2200
 
 
+def device_order(device: int | str) -> tuple[bool, int]:
+    """Sort key of a device: by number, the CPU last."""
+    return (True, 0) if isinstance(device, str) else (False, device)
+
+
 def measures_dict(measures: Measures) -> dict[str, Any]:
     """The measures as keyword arguments of a row."""
     return {key: getattr(measures, key) for key in _MEASURES}
@@ -116,7 +121,9 @@ def rank_rows(run: Run, results: list[WindowResults]) -> list[RankRow]:
             memory_operations=sum(r.overlap.memory_operations for r in parts),
             **measures_dict(add_measures(r.overlap.measures for r in parts)),
         )
-        for (rank, device), parts in sorted(by_device.items(), key=lambda item: (item[0][0], str(item[0][1])))
+        for (rank, device), parts in sorted(
+            by_device.items(), key=lambda item: (item[0][0], device_order(item[0][1]))
+        )
     ]
 
 
@@ -161,19 +168,19 @@ def step_rows(results: list[WindowResults], wanted: frozenset[int] | None) -> li
         for step in result.steps
         if wanted is None or step.step in wanted
     ]
-    return sorted(rows, key=lambda r: (r.step is None, r.step or 0, r.rank, str(r.device), r.window))
+    return sorted(rows, key=lambda r: (r.step is None, r.step or 0, r.rank, device_order(r.device), r.window))
 
 
 def totals(results: list[WindowResults], steps: list[StepRow]) -> Totals:
-    """Measures added over ranks: everything, the steady steps, what was launched outside steps."""
+    """Measures added over ranks: everything, the steady ones of `steps`, what was launched outside all steps."""
     unsteady = {s.step for s in steps if not s.steady}
     steady = [s for s in steps if s.step is not None and s.step not in unsteady]
-    outside = [s for s in steps if s.step is None]
+    outside = [step.measures for result in results for step in result.steps if step.step is None]
     has_steps = any(len(r.spans) for r in results)
     return Totals(
         run=add_measures(r.overlap.measures for r in results),
         steady=add_measures(map(_as_measures, steady)) if steady else None,
-        outside_steps=add_measures(map(_as_measures, outside)) if has_steps else None,
+        outside_steps=add_measures(outside) if has_steps else None,
     )
 
 

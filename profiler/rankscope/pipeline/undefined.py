@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from rankscope.model.report import Report
+from rankscope.model.report import Measures, Report
 from rankscope.model.run import Run
-
-_NO_COMMUNICATION = "no communication kernels"
-_STEP_WINDOW = "the work of a step overlaps that of its neighbours, so a step has no window of its own"
-_NOT_COMPLETE = (
-    "needs a collective that was found on all its ranks and on which every rank waits for the last"
+from rankscope.pipeline.undefined_reasons import (
+    CAP_REASONS,
+    CLOCK_REASONS,
+    NO_COMMUNICATION,
+    NO_MARKERS,
+    ROW_REASONS,
+    STRAGGLER_REASONS,
 )
-_NO_SIZE = "the trace gives no size for it (record with record_shapes=True)"
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_FIGURE = re.compile(r"_(?:ns|ns_per_step|ratio|bytes|gbps|mb)$|^(?:sequence|last_rank|peer|slowdown)$")
+_KEYS = {
+    "ranks": ("rank", "device"),
+    "windows": ("rank", "window", "device"),
+    "steps": ("step", "rank", "device"),
+    "groups": ("group", "op"),
+}
+"""Sections whose rows are named one by one; a reason of the others is given for all rows: they may be many."""
+
+UNKNOWN_REASON = "this run does not show it"
 
 
 def explain_undefined(report: Report, run: Run) -> Report:
@@ -22,112 +41,120 @@ def explain_undefined(report: Report, run: Run) -> Report:
     """
     reasons: dict[str, str] = {}
     _explain_totals(report, run, reasons)
-    for rank in report.ranks:
-        if rank.overlap_ratio is None:
-            reasons[f"ranks[rank={rank.rank},device={rank.device}].overlap_ratio"] = _NO_COMMUNICATION
-    for window in report.windows:
-        if window.overlap_ratio is None:
-            where = f"windows[rank={window.rank},window={window.window}"
-            if window.device is None:
-                reasons[f"{where}].overlap_ratio"] = "no GPU events in this window"
-            else:
-                reasons[f"{where},device={window.device}].overlap_ratio"] = _NO_COMMUNICATION
-    _explain_steps(report, reasons)
-    _explain_groups(report, reasons)
-    _explain_collectives(report, reasons)
+    _explain_coverage(report, reasons)
+    for section, rows in sections_of_rows(report):
+        _explain_rows(section, rows, report, reasons)
+    _explain_clock(report, reasons)
     _explain_straggler(report, reasons)
-    if report.coverage.named is None:
-        reasons["coverage"] = _NO_COMMUNICATION
+    if report.advice is not None:
+        for name, reason in CAP_REASONS.items():
+            if getattr(report.advice.bucket_cap_mb, name) is None:
+                reasons[f"advice.bucket_cap_mb.{name}"] = reason
     return replace(report, undefined=reasons)
 
 
+def sections_of_rows(value: DataclassInstance, path: str = "") -> Iterator[tuple[str, Sequence[Any]]]:
+    """(path, rows) of every list of rows in a report, at any depth outside rows, empty ones left out."""
+    for field in fields(value):
+        inner, name = getattr(value, field.name), f"{path}{field.name}"
+        if is_dataclass(inner) and not isinstance(inner, type):
+            yield from sections_of_rows(inner, f"{name}.")
+        elif isinstance(inner, list) and inner and is_dataclass(inner[0]):
+            yield name, inner
+
+
+def figures_of(row: DataclassInstance) -> list[str]:
+    """Names of the fields of a row that are figures; the others say what the row is about."""
+    return [f.name for f in fields(row) if _FIGURE.search(f.name)]
+
+
+def _explain_rows(section: str, rows: Sequence[Any], report: Report, reasons: dict[str, str]) -> None:
+    known = ROW_REASONS.get(section, {})
+    for name in dict.fromkeys((*figures_of(rows[0]), *known)):
+        undefined = [row for row in rows if getattr(row, name) is None]
+        if not undefined:
+            continue
+        by_reason = defaultdict(list)
+        reason = known.get(name, UNKNOWN_REASON)
+        for row in undefined:
+            by_reason[reason if isinstance(reason, str) else reason(row, report)].append(row)
+        if section not in _KEYS or (len(by_reason) == 1 and len(undefined) == len(rows) > 1):
+            reasons[f"{section}[*].{name}"] = "; or ".join(by_reason)
+        else:
+            for text, of_rows in by_reason.items():
+                reasons.update((f"{section}[{_keys(section, row)}].{name}", text) for row in of_rows)
+
+
+def _keys(section: str, row: object) -> str:
+    pairs = [(key, getattr(row, key)) for key in _KEYS[section]]
+    return ",".join(f"{key}={value}" for key, value in pairs if value is not None or key == "step")
+
+
 def _explain_totals(report: Report, run: Run, reasons: dict[str, str]) -> None:
-    nothing = "no device events in any file" if run.windows else "no file could be read"
-    if report.totals.run.overlap_ratio is None:
-        reasons["totals.run.overlap_ratio"] = _NO_COMMUNICATION if report.ranks else nothing
-    if report.totals.steady is None:
+    totals = report.totals
+    if not report.ranks:
+        nothing = "no device events in any file" if run.windows else "no file could be read"
+        _explain_measures("run", totals.run, nothing, nothing, reasons)
+    else:
+        _explain_measures("run", totals.run, NO_COMMUNICATION, "a rank has no window", reasons)
+    no_window = "steps have no window of their own, since their work overlaps"
+    if totals.steady is None:
         reasons["totals.steady"] = _why_no_steady_steps(report)
-    elif report.totals.steady.overlap_ratio is None:
-        reasons["totals.steady.overlap_ratio"] = "no communication in the steady steps"
-    if report.totals.outside_steps is None:
-        reasons["totals.outside_steps"] = "no step markers (ProfilerStep) in the files"
-    elif report.totals.outside_steps.overlap_ratio is None:
-        reasons["totals.outside_steps.overlap_ratio"] = "no communication outside steps"
+    else:
+        _explain_measures("steady", totals.steady, "no communication in the steady steps", no_window, reasons)
+    if totals.outside_steps is None:
+        reasons["totals.outside_steps"] = NO_MARKERS
+    else:
+        nothing = "no communication outside steps"
+        _explain_measures("outside_steps", totals.outside_steps, nothing, no_window, reasons)
+
+
+def _explain_measures(
+    name: str, measures: Measures, no_ratio: str, no_window: str, reasons: dict[str, str]
+) -> None:
+    for figure in figures_of(measures):
+        if getattr(measures, figure) is None:
+            reasons[f"totals.{name}.{figure}"] = no_ratio if figure == "overlap_ratio" else no_window
 
 
 def _why_no_steady_steps(report: Report) -> str:
     if not report.ranks:
         return "nothing was analysed"
     if not report.run.steps:
-        return "no step markers (ProfilerStep) in the files"
+        return NO_MARKERS
     return "every recorded step lies before DDP rebuilt its buckets; record later steps"
 
 
-def _explain_steps(report: Report, reasons: dict[str, str]) -> None:
-    if report.steps:
-        reasons["steps[*].window_ns"] = reasons["steps[*].idle_ns"] = _STEP_WINDOW
-    if any(s.step is None for s in report.steps):
-        reasons["steps[step=None].duration_ns"] = "events outside steps have no duration as a step"
-    for step in report.steps:
-        if step.overlap_ratio is None:
-            path = f"steps[step={step.step},rank={step.rank},device={step.device}].overlap_ratio"
-            reasons[path] = "no communication was launched in this step"
+def _explain_coverage(report: Report, reasons: dict[str, str]) -> None:
+    coverage = report.coverage
+    for field in fields(coverage):
+        if getattr(coverage, field.name) is None:
+            has_communication = coverage.named is not None
+            is_steps = field.name == "in_steps" and has_communication
+            reasons[f"coverage.{field.name}"] = NO_MARKERS if is_steps else NO_COMMUNICATION
 
 
-def _explain_groups(report: Report, reasons: dict[str, str]) -> None:
-    for group in report.groups:
-        path = f"groups[group={group.group},op={group.op}]"
-        if group.size_bytes is None:
-            reasons[f"{path}.size_bytes"] = (
-                "the trace gives no size for some of these (record with record_shapes=True)"
-            )
-        if group.overlap_ratio is None:
-            reasons[f"{path}.overlap_ratio"] = "it took no time"
-        if group.transfer_ns is None:
-            reasons[f"{path}.transfer_ns"] = _NOT_COMPLETE
-        if group.bus_bandwidth_gbps is None:
-            reasons[f"{path}.bus_bandwidth_gbps"] = _NOT_COMPLETE if group.transfer_ns is None else _NO_SIZE
-
-
-def _explain_collectives(report: Report, reasons: dict[str, str]) -> None:
-    """One reason for all rows of a kind: there may be many thousands."""
-    rows = report.collectives
-    for name in ("transfer_ns", "wait_ns", "lateness_ns", "last_rank"):
-        if any(getattr(row, name) is None for row in rows):
-            reasons[f"collectives[*].{name}"] = _NOT_COMPLETE
-    for name in ("algorithm_bandwidth_gbps", "bus_bandwidth_gbps"):
-        if any(getattr(row, name) is None for row in rows):
-            reasons[f"collectives[*].{name}"] = f"{_NOT_COMPLETE}, and its size"
-    if any(row.size_bytes is None for row in rows):
-        reasons["collectives[*].size_bytes"] = _NO_SIZE
-        reasons["collectives[*].dtype"] = _NO_SIZE
-    if any(row.step is None for row in rows):
-        reasons["collectives[*].step"] = "launched outside the recorded steps"
-    if any(row.overlap_ratio is None for row in rows):
-        reasons["collectives[*].overlap_ratio"] = "it took no time"
-    if any(row.wait_ns is None for row in report.p2p):
-        reasons["p2p[*].wait_ns"] = reasons["p2p[*].transfer_ns"] = "the other end is not in the traces"
-    if any(row.exposed_wait_ns is None for row in report.ranks):
-        reasons["ranks[*].exposed_wait_ns"] = reasons["ranks[*].exposed_transfer_ns"] = (
-            "no collective was found on all its ranks, so waiting cannot be told from transfer"
-        )
-    if report.coverage.matched is None:
-        reasons["coverage.matched"] = _NO_COMMUNICATION
+def _explain_clock(report: Report, reasons: dict[str, str]) -> None:
     clock = report.run.clock
-    if clock.residual_ns.median is None:
-        reasons["run.clock.residual_ns"] = "no synchronising collective was found on several ranks"
+    for name in ("median", "max"):
+        if getattr(clock.residual_ns, name) is None:
+            reasons[f"run.clock.residual_ns.{name}"] = CLOCK_REASONS["residual_ns"]
     for rank, uncertainty in clock.uncertainty_ns.items():
         if uncertainty is None:
-            reasons[f"run.clock.uncertainty_ns[{rank}]"] = "no collective bounds this clock from both sides"
+            reasons[f"run.clock.uncertainty_ns[{rank}]"] = CLOCK_REASONS["uncertainty_ns"]
 
 
 def _explain_straggler(report: Report, reasons: dict[str, str]) -> None:
     straggler = report.straggler
-    if straggler is None or straggler.verdict != "found":
+    if straggler is None:
+        return
+    if straggler.verdict != "found":
+        for name in figures_of(straggler):
+            if getattr(straggler, name) is None:
+                reasons[f"straggler.{name}"] = f"no straggler was named: {straggler.reason}"
         return
     if straggler.cause is None:
         reasons["straggler.cause"] = straggler.cause_reason or "no cause stands out"
-    if straggler.slowdown is None:
-        reasons["straggler.slowdown"] = (
-            "the replay of the unchanged run is more than 2 % off the measured steps"
-        )
+    for name, reason in STRAGGLER_REASONS.items():
+        if getattr(straggler, name) is None:
+            reasons[f"straggler.{name}"] = reason

@@ -25,6 +25,7 @@ _REPAIR_TEXT = {
     "control-character": "control characters inside strings",
     "escape": "backslashes that escape nothing",
     "not-a-number": "NaN or Infinity, read as null",
+    "surrogate": "escapes that are half of a character, shown as U+FFFD",
     "encoding": "bytes that are not UTF-8, shown as U+FFFD",
 }
 

@@ -16,8 +16,23 @@ _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NEXT_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,\]}\[{\":]+")
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OPENING = frozenset(b"{[")
 _MAX_HEADER_BYTES = 256 << 20
+
+
+def skip_byte_order_mark(window: ByteWindow) -> None:
+    """Move past the mark that some editors and tools put at the head of UTF-8 text.
+
+    Raises:
+        TraceSyntaxError: the mark is that of UTF-16 or UTF-32.
+    """
+    while len(window.buffer) < len(_BYTE_ORDER_MARK) and window.read_more():
+        pass
+    if window.buffer.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise TraceSyntaxError("the text is UTF-16 or UTF-32; JSON is UTF-8: convert the file", offset=0)
+    if window.buffer.startswith(_BYTE_ORDER_MARK):
+        window.position = len(_BYTE_ORDER_MARK)
 
 
 def skip_whitespace(window: ByteWindow) -> int | None:

@@ -1,7 +1,8 @@
 """Repairs of text that is almost JSON: what some writers are known to get wrong, and nothing else.
 
 Known faults: control characters inside strings (pytorch#113001), backslashes that escape nothing
-(pytorch#98432), NaN and Infinity as bare words (kineto#105), bytes that are not UTF-8.
+(pytorch#98432), NaN and Infinity as bare words (kineto#105), bytes that are not UTF-8, and escapes that are
+one half of a surrogate pair (a name cut in the middle of a character).
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from dataclasses import dataclass
 
 # What is right is skipped at the speed of the regular expression engine; it stops at the first fault. The
 # bound keeps the engine's own stack small.
+_ESCAPE = (
+    rb'["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
+    rb"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair of surrogates is one character
+)
 _RIGHT = re.compile(
-    rb'(?:[^"NIin]+|null|"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"){1,5000}'
+    rb'(?:[^"NIin]+|null|"[^"\\\x00-\x1f]*(?:\\(?:' + _ESCAPE + rb')[^"\\\x00-\x1f]*)*"){1,5000}'
 )
 _LOOSE_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NOT_A_NUMBER = re.compile(rb"(?:NaN|nan|Infinity|infinity|Inf|inf)(?![\w.])")
-_BAD_ESCAPE = re.compile(rb'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+_ANY_ESCAPE = re.compile(rb"\\(?:(?P<right>" + _ESCAPE + rb")|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|)")
 _CONTROL = re.compile(rb"[\x00-\x1f]")
 _REPLACEMENT = "\ufffd".encode()
 
@@ -102,12 +107,12 @@ def _repair_at(text: bytes, index: int, pieces: list[bytes], notes: _Notes) -> i
 
 def _repair_string(string: bytes, index: int, notes: _Notes) -> bytes:
     def fix_escape(match: re.Match[bytes]) -> bytes:
-        if match.group(1) is not None:
+        if match["right"] is not None:
             return match.group()
-        notes.add("escape", index + match.start())
-        return rb"\\"
+        notes.add("escape" if match["half"] is None else "surrogate", index + match.start())
+        return rb"\\" if match["half"] is None else rb"\ufffd"
 
-    repaired = _BAD_ESCAPE.sub(fix_escape, string)
+    repaired = _ANY_ESCAPE.sub(fix_escape, string)
     control = _CONTROL.search(string)
     if control is not None:
         notes.add("control-character", index + control.start(), len(_CONTROL.findall(string)))

@@ -24,6 +24,7 @@ _SEQUENTIAL_BYTES = 6 << 20
 """Runs smaller than this as stored are read in this process: starting others costs more."""
 
 OnFileDone = Callable[[str, int], None]
+OnFound = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,13 +52,18 @@ class _Outcome:
 
 
 def read_run(
-    run: str | Path, options: ReadOptions | None = None, *, on_file_done: OnFileDone | None = None
+    run: str | Path,
+    options: ReadOptions | None = None,
+    *,
+    on_found: OnFound | None = None,
+    on_file_done: OnFileDone | None = None,
 ) -> Run:
     """All windows of a run; a bad file becomes a problem and never stops the others.
 
     Args:
         run: a trace file, a directory of them, or an fsspec URL of either.
         options: how to read.
+        on_found: called once, before any file is read, with the stored bytes of all of them.
         on_file_done: called with a file's name and stored bytes whenever one is finished.
 
     Raises:
@@ -65,7 +71,10 @@ def read_run(
         UsageError: a communication pattern is no regular expression.
     """
     name = Path(str(run).rstrip("/")).name or str(run)
-    return read_sources(find_traces(run), name, str(run), options, on_file_done=on_file_done)
+    sources = find_traces(run)
+    if on_found is not None:
+        on_found(sum(source.size_bytes for source in sources))
+    return read_sources(sources, name, str(run), options, on_file_done=on_file_done)
 
 
 def read_sources(

@@ -18,7 +18,7 @@ from rankscope.readers.cleaning import clean_table
 from rankscope.readers.columns import MAX_TIME_NS, BadEvents, TableBuilder
 from rankscope.readers.event_blocks import EventBlocks, RepairNote, note_repairs
 from rankscope.readers.event_decoding import syntax_error
-from rankscope.readers.json_scan import expect, skip_whitespace, take_value
+from rankscope.readers.json_scan import expect, skip_byte_order_mark, skip_whitespace, take_value
 from rankscope.readers.repair import Repair, repair_json
 
 _KEPT_KEYS = frozenset(
@@ -103,6 +103,7 @@ class _TraceParser:
 
     def parse(self) -> None:
         window = self._window
+        skip_byte_order_mark(window)
         first = skip_whitespace(window)
         if first is None:
             size = window.offset_of(len(window.buffer))

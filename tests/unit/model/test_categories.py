@@ -165,10 +165,6 @@ def test_op_of_a_collective_name(text: str, op: str) -> None:
     assert op_of_collective_name(text) == op
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="model/categories.Classifier joins all patterns into one: re.error, an internal error of the command",
-)
 def test_patterns_stand_alone() -> None:
     """A flag at the head of one, a group that another has too, a reference to a group of its own."""
     classifier = Classifier(extra_patterns=("(?i)ring", r"^(?P<kind>ab)(?P=kind)", r"^(?P<kind>c)x\1$"))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from rankscope.model.run import Run
 from rankscope.pipeline import AnalyzeOptions, analyze_run
 from support.reading import report_of, run_of_files
@@ -167,7 +165,13 @@ def test_coverage_of_the_run() -> None:
     assert (report.coverage.sized, report.coverage.named, report.coverage.in_steps) == (0.25, 1.0, 0.0)
 
 
-@pytest.mark.xfail(strict=True, reason="pipeline/rows sorts devices of a rank by their text: 0, 10, 2")
+def test_without_step_markers_no_share_lies_in_steps() -> None:
+    """Neither none nor all of it: there are no steps for it to lie in."""
+    report = report_of({0: [kernel("a", 0, 10), nccl(5, 10)]})
+    assert report.coverage.in_steps is None
+    assert report.undefined["coverage.in_steps"] == "no step markers (ProfilerStep) in the files"
+
+
 def test_devices_are_in_order_of_their_numbers() -> None:
     report = report_of({0: [kernel("a", 0, 10, device=device) for device in (10, 2, 0)]})
     assert [row.device for row in report.windows] == [0, 2, 10]

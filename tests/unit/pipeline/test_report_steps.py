@@ -73,13 +73,10 @@ def test_chosen_steps_alone_make_rows_and_steady_totals() -> None:
     assert chosen.totals.run == everything.totals.run
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="pipeline/analyze.totals adds the chosen rows: what lies outside steps becomes 0 with --steps",
-)
 def test_choosing_steps_does_not_make_what_was_outside_of_them_nothing() -> None:
     chosen = report({4}).totals.outside_steps
-    assert chosen is None or chosen.communication_ns == 10_000
+    assert chosen is not None
+    assert chosen.communication_ns == 10_000
 
 
 def test_a_step_that_is_not_there_is_refused_with_those_that_are() -> None:

@@ -79,15 +79,8 @@ RUNS: dict[str, Mapping[int, Sequence[Row]]] = {
     "nothing": {0: [annotation("mine", 0, 1)]},
     "no events": {0: []},
 }
-NOT_YET = pytest.mark.xfail(
-    strict=True,
-    reason="pipeline/undefined.py leaves some without one: window_ns and idle_ns of totals.steady, "
-    "totals.outside_steps and windows without a device (started_ns too); steps[step=None].runs_past_end_ns; "
-    "size_bytes and overlap_ratio of communications[*]; collectives[*].waits_ns",
-)
 
 
-@NOT_YET
 @pytest.mark.parametrize("name", RUNS)
 def test_every_undefined_figure_has_a_reason(name: str) -> None:
     report = report_of(RUNS[name], options=AnalyzeOptions(detail="full"))

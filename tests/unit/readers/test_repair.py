@@ -26,6 +26,8 @@ from support.trace_text import Bare, kernel, trace_text
             ["\ufffd", None, "\x01", "\\q"],
             {"encoding": (2, 1), "not-a-number": (6, 1), "control-character": (12, 1), "escape": (17, 1)},
         ),
+        (b'["a\\ud83d", "\\ude00", "\\ud83dx\\u0041"]', ["a\ufffd", "\ufffd", "\ufffdxA"], {"surrogate": (3, 3)}),
+        (b'["\\ud83d\\ud83d\\ude00"]', ["\ufffd\U0001f600"], {"surrogate": (2, 1)}),
         (b'["\\\n"]', ["\\\n"], {"escape": (2, 1), "control-character": (3, 1)}),
     ],
 )  # fmt: skip
@@ -41,7 +43,7 @@ def test_repairs(broken: bytes, value: object, faults: dict[str, tuple[int, int]
         b"{}",
         b"",
         b'{"NaN": "Infinity -inf nan", "b": [null, true, false, 1e-5, -1]}',
-        '{"größer": "▲ \ufffd", "esc": "\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u00e9"}'.encode(),
+        '{"größer": "▲ \ufffd", "esc": "\\" \\\\ \\/ \\b \\f \\n \\r \\t \\u00e9 \\uD83D\\uDE00 \\ud7ff"}'.encode(),
     ],
 )
 def test_what_is_right_stays_as_it_is(right: bytes) -> None:

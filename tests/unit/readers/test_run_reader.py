@@ -53,7 +53,9 @@ def test_a_bad_file_stops_no_other(mixed_run: Path) -> None:
 
 def test_several_processes_read_the_same_run(mixed_run: Path) -> None:
     done: dict[str, int] = {}
-    run = read_run(mixed_run, SEVERAL, on_file_done=done.__setitem__)
+    found: list[int] = []
+    run = read_run(mixed_run, SEVERAL, on_found=found.append, on_file_done=done.__setitem__)
+    assert found == [sum(done.values())]
     assert facts_of(run) == facts_of(read_run(mixed_run))
     assert done == {file.name: file.stat().st_size for file in mixed_run.iterdir()}
 

@@ -102,10 +102,26 @@ def test_two_traces_in_one_file_are_recognised() -> None:
     assert "joined" in str(fault)
 
 
-def test_bytes_before_the_trace() -> None:
-    """A byte order mark, or text in UTF-16, is said and not guessed at."""
-    assert fault_of(b"\xef\xbb\xbf" + trace_text(EVENTS).encode()).offset == 0
-    assert fault_of(trace_text(EVENTS).encode("utf-16")).offset == 0
+def test_a_byte_order_mark_loses_nothing() -> None:
+    """Offsets count in the file as it is: the fault stands at 3 + 1."""
+    mark = b"\xef\xbb\xbf"
+    assert names_in(mark + trace_text(EVENTS).encode()) == ["a", "b"]
+    assert fault_of(mark + b"{nothing: 1}").offset == 4
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_another_encoding_is_named(encoding: str) -> None:
+    fault = fault_of(("\ufeff" + trace_text(EVENTS)).encode(encoding))
+    assert fault.offset == 0
+    assert "UTF-16" in str(fault)
+
+
+def test_half_a_character_in_a_name_loses_nothing() -> None:
+    """Some tools cut names in the middle of a character; in strings that are skipped it may stand too."""
+    text = trace_text([kernel("cut @", 0, 1, args={"note": "@"}), kernel("b", 5, 1)]).replace("@", r"\ud83d")
+    found = read_text(text)
+    assert found.table.names == ("cut \ufffd", "b")
+    assert [(p.kind, p.offset) for p in found.problems] == [("surrogate", text.index("\\"))]
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
