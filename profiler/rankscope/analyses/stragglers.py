@@ -146,7 +146,8 @@ def measure_costs(
         for i, candidate in enumerate(batch):
             among = np.isin(sync_component, [component.get(r, -2) for r in candidate.ranks])
             length = boundaries.lengths(base, among)
-            saved = length - boundaries.lengths(ends[:, i], among)
+            # A set that works less than its peers would make steps longer; it costs nothing.
+            saved = np.clip(length - boundaries.lengths(ends[:, i], among), 0, length)
             costs.append(Cost(candidate=candidate, per_step_ns=saved, step_ns=length))
     return steps, tuple(costs)
 

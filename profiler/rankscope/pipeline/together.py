@@ -172,7 +172,7 @@ def _straggler(
         steps = StepTimes(numbers=empty, measured_ns=empty, replayed_ns=empty)
         nobody = LastArrivals(share={}, countable={}, rivals=0)
         return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
-    candidates = find_candidates(work, comms.groups, _hosts(run))
+    candidates = find_candidates(work, comms, _hosts(run))
     steps, costs = measure_costs(graph, work, candidates, component, steady)
     last = LastArrivals(
         share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
