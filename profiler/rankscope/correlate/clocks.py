@@ -54,6 +54,13 @@ class RankClock:
         """Whether causality allows any offset: if not, a match is wrong or the clock jumped."""
         return self.low_ns is None or self.high_ns is None or self.low_ns <= self.high_ns
 
+    @property
+    def beyond_bounds_ns(self) -> int:
+        """How far the offset lies outside what causality allows: much means wrong matches or a clock that jumped."""
+        below = 0 if self.low_ns is None else self.low_ns - self.offset_ns
+        above = 0 if self.high_ns is None else self.offset_ns - self.high_ns
+        return max(below, above, 0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clocks:

@@ -33,10 +33,11 @@ from rankscope.model.groups import compact_ranks
 from rankscope.model.intervals import Int64
 from rankscope.model.run import Run
 from rankscope.pipeline.window_results import WindowResults
-from rankscope.units import format_duration, format_size
+from rankscope.units import format_duration, format_size, us_to_ns
 
 _LATENESS_ERRORS = 3
 _MIN_IN_GRAPH = 0.5
+_BEYOND_BOUNDS_NS = us_to_ns(250)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +91,10 @@ def put_together(
     step = _collective_steps(comms, times)
     graph = build_sync_graph(comms, parts, matching, pairs, clocks)
     has_steps = any(len(r.spans) for r in results)
-    lateness = _lateness(comms, times, clocks, graph, step, steady if has_steps else None)
+    lateness = measure_lateness(comms, times, clocks, graph, step, steady if has_steps else None)
     steps = steady if has_steps else None
-    component = {rank: clock.reference for rank, clock in clocks.of_rank.items()}
-    work = measure_own_work(graph, comms, component)
-    straggler = _straggler(run, comms, graph, work, component, lateness, steps, thresholds)
+    work = measure_own_work(graph, comms, _component(clocks))
+    straggler = _straggler(run, comms, graph, work, clocks, lateness, steps, thresholds)
     cause = None
     if straggler.verdict == "none":
         straggler, cause = _or_slow_network(run, straggler, graph, comms, steps, thresholds or Thresholds())
@@ -124,36 +124,57 @@ def _collective_steps(comms: RunCommunications, times: CollectiveTimes) -> Int64
     return step
 
 
-def _lateness(
+def measure_lateness(
     comms: RunCommunications,
     times: CollectiveTimes,
     clocks: Clocks,
     graph: SyncGraph,
     step: Int64,
     steady: Sequence[int] | None,
+    *,
+    exclude: bool = True,
 ) -> Lateness:
-    errors = {rank: clocks.error_ns(rank) or 0 for rank in comms.ranks}
-    size = max(comms.ranks, default=0) + 1
-    error_of = np.array([errors.get(rank, 0) for rank in range(size)], np.int64)
-    largest = np.zeros(len(times), np.int64)
-    np.maximum.at(largest, times.collective, error_of[comms.rank[times.event]])
-    counts = times.synchronising & times.complete & times.aligned & ~times.first_of_group
-    counts &= np.diff(times.first) > 1
-    # One that queued behind another on its stream arrived when the stream was free, which says nothing.
-    queued = np.zeros(len(comms), bool)
-    queued[graph.event[graph.queued_behind != NONE]] = True
-    counts[times.collective[queued[times.event]]] = False
+    """Last arrival - second last arrival, summed by step and by the rank that was last.
+
+    Args:
+        comms, times, clocks, graph: of the run.
+        step: int64[c], step of each collective.
+        steady: step numbers that count; None = all.
+        exclude: leave out what says little: collectives that some rank lacks, the first of a group in a window,
+            those that queued behind another, and latenesses below 3 x the clocks' uncertainty. Without, every
+            matched synchronising collective counts.
+    """
+    counts = times.synchronising & times.aligned & (np.diff(times.first) > 1)
+    threshold = np.zeros(len(times), np.int64)
+    if exclude:
+        counts &= times.complete & ~times.first_of_group
+        # One that queued behind another on its stream arrived when the stream was free, which says nothing.
+        queued = np.zeros(len(comms), bool)
+        queued[graph.event[graph.queued_behind != NONE]] = True
+        counts[times.collective[queued[times.event]]] = False
+        threshold = _LATENESS_ERRORS * _clock_errors(comms, times, clocks)
     if steady is not None:
         counts &= np.isin(step, list(steady))
     return add_lateness(
         step=step,
         last_rank=times.last_rank,
         lateness_ns=times.lateness_ns,
-        threshold_ns=_LATENESS_ERRORS * largest,
+        threshold_ns=threshold,
         countable=np.flatnonzero(counts),
         first=times.first,
         member_rank=comms.rank[times.event],
     )
+
+
+def _clock_errors(comms: RunCommunications, times: CollectiveTimes, clocks: Clocks) -> Int64:
+    """The largest clock error among the ranks of each collective, int64[c] ns."""
+    size = max(comms.ranks, default=0) + 1
+    error_of = np.zeros(size, np.int64)
+    for rank in comms.ranks:
+        error_of[rank] = clocks.error_ns(rank) or 0
+    largest = np.zeros(len(times), np.int64)
+    np.maximum.at(largest, times.collective, error_of[comms.rank[times.event]])
+    return largest
 
 
 def _straggler(
@@ -161,19 +182,19 @@ def _straggler(
     comms: RunCommunications,
     graph: SyncGraph,
     work: OwnWork,
-    component: dict[int, int],
+    clocks: Clocks,
     lateness: Lateness,
     steady: Sequence[int] | None,
     thresholds: Thresholds | None,
 ) -> StragglerResult:
-    obstacle = _obstacle(run, comms, graph)
+    obstacle = _obstacle(run, comms, graph, clocks)
     if len(graph) == 0:
         empty = np.empty(0, np.int64)
         steps = StepTimes(numbers=empty, measured_ns=empty, replayed_ns=empty)
         nobody = LastArrivals(share={}, countable={}, rivals=0)
         return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
     candidates = find_candidates(work, comms, _hosts(run))
-    steps, costs = measure_costs(graph, work, candidates, component, steady)
+    steps, costs = measure_costs(graph, work, candidates, _component(clocks), steady)
     last = LastArrivals(
         share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
         countable=lateness.countable,
@@ -214,6 +235,11 @@ def _or_slow_network(
     return replace(nobody, verdict="found", culprit=cost, confidence="medium", reason=reason), cause
 
 
+def _component(clocks: Clocks) -> dict[int, int]:
+    """Rank -> a number that is equal for ranks that hang together."""
+    return {rank: clock.reference for rank, clock in clocks.of_rank.items()}
+
+
 def _hosts(run: Run) -> dict[int, str]:
     return {w.rank: w.host for w in run.windows if w.host}
 
@@ -226,7 +252,7 @@ def _worst_of(straggler: StragglerResult) -> int:
     return max(ranks, key=lambda rank: (single.get(rank, 0), -rank))
 
 
-def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph) -> str | None:
+def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph, clocks: Clocks) -> str | None:
     """Why nobody may be named, or None."""
     if len(comms) == 0:
         return "there is no communication"
@@ -246,4 +272,12 @@ def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph) -> str | Non
     share = int(duration[graph.event].sum()) / total if total else 0.0
     if share < _MIN_IN_GRAPH:
         return f"only {100 * share:.0f} % of the synchronising communication could be matched over the ranks"
+    beyond = {rank: clock.beyond_bounds_ns for rank, clock in clocks.of_rank.items()}
+    doubtful = [rank for rank, ns in beyond.items() if ns > _BEYOND_BOUNDS_NS]
+    if doubtful:
+        return (
+            f"collectives of rank(s) {compact_ranks(doubtful)} seem to end {format_duration(max(beyond.values()))} "
+            "before all ranks have arrived, which cannot be: events were paired wrongly (do the traces name their "
+            "process groups?) or a clock jumped"
+        )
     return None
