@@ -89,7 +89,7 @@ def test_a_slow_stage_is_named_and_no_other(tmp_path: Path, stage: int) -> None:
 
 @pytest.mark.parametrize("stage", [0, 3])
 def test_a_slow_stage_at_an_end_of_the_pipeline_is_named(tmp_path: Path, stage: int) -> None:
-    """The first and the last stage run programs of their own: only totals can be compared, so the cost is a rough one."""
+    """First and last stage run programs of their own: only totals can be compared, so the cost is rough."""
     straggler = straggler_of(
         analysis_of(pipeline_data_parallel(slow_stage=(stage, 500 * US), steps=5), tmp_path)
     )
@@ -101,7 +101,7 @@ def test_a_slow_stage_at_an_end_of_the_pipeline_is_named(tmp_path: Path, stage: 
 
 @pytest.mark.parametrize("rank", [0, 3, 6])
 def test_a_slow_rank_of_a_pipeline_is_named_where_lateness_ties_four(tmp_path: Path, rank: int) -> None:
-    """One replica of PP4 x DP2 is slow by 4 x 0.5 ms at one stage: its four ranks all come 2 ms late to their gradients."""
+    """A rank of PP4 x DP2 is slow by 4 x 0.5 ms: all four of its replica come 2 ms late to their gradients."""
     analysis = analysis_of(pipeline_data_parallel(slow_rank=(rank, 500 * US), steps=5), tmp_path)
     straggler = straggler_of(analysis)
     assert (straggler.scope, straggler.ranks, straggler.cost_ns_per_step) == ("rank", [rank], 2 * MS)
