@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from support.faults import STAGES, Outcome, all_faults, run_fault  # noqa: E402 - after the path to it
+from support.faults import STAGES, Outcome, all_faults, run_fault
 
 
 def main() -> int:
@@ -51,9 +51,10 @@ def as_row(outcome: Outcome) -> str:
     lost = "" if found.cause_ns_per_step is None else f"{found.cause_ns_per_step / 1e6:.1f}"
     named = "" if not found.ranks else ",".join(map(str, found.ranks))
     right = outcome.rank_right and (fault.stage is None or (outcome.stage_right and outcome.delay_right))
+    cause = found.cause_stage or found.cause or ""
     return (
         f"{fault.stage or 'none':20} {fault.delay_ms:4.0f} {fault.slow_rank if fault.stage else '':>4}   "
-        f"{found.verdict:12} {named:>4}  {found.cause_stage or found.cause or '':30} {lost:>6}{'' if right else '   WRONG'}"
+        f"{found.verdict:12} {named:>4}  {cause:30} {lost:>6}{'' if right else '   WRONG'}"
     )
 
 
