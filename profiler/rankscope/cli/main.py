@@ -14,6 +14,7 @@ import typer
 
 from rankscope import __version__
 from rankscope.cli.analyze import analyze
+from rankscope.cli.dashboard import dashboard
 from rankscope.cli.demo import demo
 from rankscope.cli.inspect import inspect
 from rankscope.errors import RankscopeError
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.command()(analyze)
 app.command()(inspect)
 app.command()(demo)
+app.command()(dashboard)
 
 
 def _show_version(wanted: bool) -> None:

@@ -185,7 +185,11 @@ class Store:
         Raises:
             RunNotFoundError: there is no such run, or it has no such table: the report's list is empty.
         """
-        return from_parquet(self._read(run_id, "table", name), columns)
+        return from_parquet(self.table_bytes(run_id, name), columns)
+
+    def table_bytes(self, run_id: str, name: str) -> bytes:
+        """A table of a run as the Parquet bytes that are kept."""
+        return self._read(run_id, "table", name)
 
     def timeline(self, run_id: str) -> Timeline:
         """All events of all ranks on the common clock, lane by lane; read-only arrays."""

@@ -1,0 +1,97 @@
+"""`rankscope dashboard`: the dashboard and its upload interface on this machine."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import typer
+
+from rankscope.cli.output import say
+from rankscope.errors import UsageError
+
+TOKEN_VARIABLE = "RANKSCOPE_TOKEN"  # noqa: S105 - the name of a variable
+DEFAULT_STORE = "rankscope-runs"
+_GIB = 1 << 30
+
+
+def dashboard(
+    store: str = typer.Option(
+        DEFAULT_STORE,
+        "--store",
+        help="Folder or fsspec URL (s3://bucket/prefix) of the runs; made if absent.",
+    ),
+    host: str = typer.Option(
+        "127.0.0.1", "--host", help="Address to listen on; any but this machine's own needs a token."
+    ),
+    port: int = typer.Option(8501, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
+    token_file: Path | None = typer.Option(
+        None, "--token-file", help=f"File that holds the token. [default: the variable {TOKEN_VARIABLE}]"
+    ),
+    spool: Path | None = typer.Option(
+        None, "--spool", help="Folder for uploads on their way. [default: in the store, or the user's cache]"
+    ),
+    max_upload: float = typer.Option(16.0, min=0.001, help="Most GiB of one run as it is sent."),
+    max_file: float = typer.Option(4.0, min=0.001, help="Most GiB of one file as it is sent."),
+    max_unpacked: float = typer.Option(16.0, min=0.001, help="Most GiB of one file once unpacked."),
+    analysis_seconds: float = typer.Option(1800.0, min=1, help="Most time for one analysis."),
+    keep_runs: int | None = typer.Option(
+        None, min=1, help="Delete the oldest runs above this number, at the start."
+    ),
+    keep_days: float | None = typer.Option(None, min=0, help="Delete runs that are older, at the start."),
+    rebuild_index: bool = typer.Option(False, "--rebuild-index", help="Make the store's index anew first."),
+) -> None:
+    """Upload runs, look at them and share links, in the browser."""
+    try:
+        from rankscope_dashboard.limits import Limits
+        from rankscope_dashboard.server import ServerOptions, check_options, listen, serve
+    except ImportError as error:
+        raise UsageError(
+            f"the dashboard is not installed ({error}); install it with `pip install 'rankscope[dashboard]'`"
+        ) from error
+    from rankscope.store import open_store
+
+    options = ServerOptions(
+        store=store,
+        spool=None if spool is None else str(spool),
+        host=host,
+        port=port,
+        token=read_token(token_file),
+        limits=Limits(
+            upload_bytes=int(max_upload * _GIB),
+            file_bytes=int(max_file * _GIB),
+            unpacked_file_bytes=int(max_unpacked * _GIB),
+            analysis_seconds=analysis_seconds,
+        ),
+    )
+    check_options(options)
+    opened = open_store(store, spool=spool)
+    if rebuild_index:
+        say(f"the index holds {opened.rebuild_index()} runs")
+    if keep_runs is not None or keep_days is not None:
+        age = None if keep_days is None else timedelta(days=keep_days)
+        say(f"deleted {len(opened.apply_retention(max_runs=keep_runs, max_age=age))} old runs")
+    listener = listen(host, port)
+    shown = f"[{host}]" if ":" in host else host
+    say(
+        f"rankscope dashboard on http://{shown}:{listener.getsockname()[1]}/ (Ctrl-C ends it), runs in {opened.url}"
+    )
+    serve(options, listener)
+
+
+def read_token(path: Path | None) -> str | None:
+    """The token from a file, else from the environment; None if there is none.
+
+    Raises:
+        UsageError: the file cannot be read or is empty.
+    """
+    if path is None:
+        return os.environ.get(TOKEN_VARIABLE, "").strip() or None
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"cannot read the token from {path}: {error}") from error
+    if not token:
+        raise UsageError(f"the token file {path} is empty")
+    return token
