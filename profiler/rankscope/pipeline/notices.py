@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rankscope.correlate.clock_samples import Disagreement
 from rankscope.correlate.steps import OUTSIDE_STEPS
 from rankscope.model.groups import compact_ranks
 from rankscope.model.run import Problem, Run, Severity, has_device_launches
@@ -18,6 +21,21 @@ def notice_problems(run: Run, results: list[WindowResults]) -> list[Problem]:
         *_before_rebuild(results),
         *_no_communication(results),
         *_outside_steps(results),
+    ]
+
+
+def clock_problems(disagreements: Sequence[Disagreement]) -> list[Problem]:
+    """A warning for every rank whose clock by collective ends is not where the collector's samples saw it."""
+    return [
+        _problem(
+            "",
+            "clock-disagrees",
+            f"by the ends of its collectives the clock of rank {d.rank} is off by {format_duration(d.aligned_ns)}, but "
+            f"the collector measured {format_duration(d.sampled_ns)} +- {format_duration(d.uncertainty_ns)}: "
+            "collectives may be matched wrongly, or the clock was set while the job ran; do not trust arrivals of this rank",
+            "warning",
+        )
+        for d in disagreements
     ]
 
 

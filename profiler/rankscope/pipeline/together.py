@@ -21,6 +21,7 @@ from rankscope.analyses.stragglers import (
     measure_costs,
 )
 from rankscope.correlate.candidates import find_candidates
+from rankscope.correlate.clock_samples import ClockSamples, Disagreement, find_disagreements, tie_by_samples
 from rankscope.correlate.clocks import Clocks, align_clocks
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.graph_steps import StepTimes
@@ -50,6 +51,7 @@ class Together:
         matching: which of them are one collective.
         pairs: sends and their receives.
         clocks: the ranks' clocks.
+        clock_disagreements: ranks whose clocks the collector's samples saw elsewhere.
         times: waits, transfers and arrivals.
         collective_step: int64[c], step of each collective, -1 outside steps.
         graph: the synchronisation graph.
@@ -63,6 +65,7 @@ class Together:
     matching: Matching
     pairs: Pairs
     clocks: Clocks
+    clock_disagreements: tuple[Disagreement, ...]
     times: CollectiveTimes
     collective_step: Int64
     graph: SyncGraph
@@ -102,12 +105,14 @@ def put_together(
         rank = _worst_of(straggler)
         spans = [r.spans for r in results]
         cause = explain_lateness(rank, parts, spans, comms, graph, work, clocks, steps)
+    samples = ClockSamples(o for w in run.windows if w.manifest is not None for o in w.manifest.clock_offsets)
     return Together(
         parts=tuple(parts),
         comms=comms,
         matching=matching,
         pairs=pairs,
-        clocks=clocks,
+        clocks=tie_by_samples(clocks, samples, comms.ranks),
+        clock_disagreements=tuple(find_disagreements(clocks, samples)),
         times=times,
         collective_step=step,
         graph=graph,
