@@ -32,7 +32,8 @@ def clock_problems(disagreements: Sequence[Disagreement]) -> list[Problem]:
             "clock-disagrees",
             f"by the ends of its collectives the clock of rank {d.rank} is off by {format_duration(d.aligned_ns)}, but "
             f"the collector measured {format_duration(d.sampled_ns)} +- {format_duration(d.uncertainty_ns)}: "
-            "collectives may be matched wrongly, or the clock was set while the job ran; do not trust arrivals of this rank",
+            "collectives may be matched wrongly, or the clock was set while the job ran; do not trust arrivals of this "
+            "rank",
             "warning",
         )
         for d in disagreements
