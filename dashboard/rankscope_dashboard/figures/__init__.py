@@ -1,0 +1,1 @@
+"""The dashboard's pictures: functions from a report to plotly figures in plain data, and their colours."""

@@ -1,0 +1,183 @@
+"""All runs: those of the store and the visitor's private ones, and how overlap went from run to run."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rankscope.model.groups import compact_ranks
+from rankscope.renderers.tables import (
+    Cell,
+    Column,
+    Table,
+    duration_cell,
+    ratio_cell,
+    size_cell,
+    text_cell,
+)
+from rankscope.store import RunRecord, RunStatus
+from rankscope_dashboard.figures.trend import build_trend
+from rankscope_dashboard.load import list_private_runs, private_store, shared_store
+from rankscope_dashboard.places import go_to
+from rankscope_dashboard.show import (
+    label_text,
+    safe,
+    show_figure,
+    show_heading,
+    show_notes,
+    show_nothing,
+    show_table,
+    show_title,
+)
+from rankscope_dashboard.words import COMPARE, OVERVIEW, RUNS
+
+_SHOWN = 500
+_COLUMNS = (
+    Column(label="Run", numeric=False),
+    Column(label="Added", numeric=False),
+    Column(label="Ranks"),
+    Column(label="Device", numeric=False),
+    Column(label="Hidden", term="Hidden"),
+    Column(label="Step", term="Step"),
+    Column(label="Straggler", numeric=False, term="Straggler"),
+    Column(label="Findings", numeric=False),
+    Column(label="Tags", numeric=False),
+    Column(label="Size"),
+)
+
+
+def show() -> None:
+    """Draw the list of runs."""
+    show_title(RUNS)
+    _show_pending(shared_store().pending())
+    query = st.text_input(
+        "Search", placeholder="name, device, backend or key=value of a tag", key="search", bind="query-params"
+    )
+    private = list_private_runs()
+    everything = [*private, *shared_store().list_runs()]
+    found = [*private, *shared_store().list_runs(query or "")] if query else everything
+    if not everything:
+        show_nothing(
+            "No runs yet",
+            "The store is empty.",
+            "Upload the trace files of a run above, or send them with: rankscope push RUN --to URL --name NAME",
+        )
+        return
+    if not found:
+        show_nothing("No run matches", f"None of {len(everything):,} runs has all of these words: {query}.")
+        return
+    _show_list(found, {record.run_id for record in private})
+    _show_trend(found)
+
+
+def _show_list(records: list[RunRecord], private: set[str]) -> None:
+    shown = records[:_SHOWN]
+    rows = [_cells(record, record.run_id in private) for record in shown]
+    notes = [f"Shown: the newest {_SHOWN:,} of {len(records):,} runs."] if len(records) > _SHOWN else []
+    table = Table(title="Runs", columns=_COLUMNS, rows=tuple(rows), notes=tuple(notes))
+    actions = st.container()
+    run_ids = [record.run_id for record in shown]
+    chosen = show_table(
+        table,
+        key="runs",
+        on_select=lambda: _open_clicked(run_ids),
+        selection_mode=["multi-row", "single-cell"],
+    )
+    with actions:
+        _show_actions([shown[row] for row in chosen.selection.rows if row < len(shown)], private)
+
+
+def _cells(record: RunRecord, is_private: bool) -> tuple[Cell, ...]:
+    ranks = f"{record.ranks:,}"
+    if record.world_size is not None and record.world_size != record.ranks:
+        ranks += f" of {record.world_size:,}"
+    return (
+        text_cell(f"{record.name} (private)" if is_private else record.name),
+        text_cell(record.created_at[:16].replace("T", " ")),
+        Cell(text=ranks, value=record.ranks),
+        text_cell(record.device or record.backend or ""),
+        ratio_cell(record.overlap_ratio, "no communication"),
+        duration_cell(record.step_ns, "no steady step"),
+        text_cell(_name_straggler(record)),
+        text_cell(", ".join(f"{count} {severity}" for severity, count in record.findings.items())),
+        text_cell(", ".join(f"{key}={value}" for key, value in record.tags.items())),
+        size_cell(record.size_bytes),
+    )
+
+
+def _name_straggler(record: RunRecord) -> str:
+    if record.straggler == "found":
+        return f"rank {compact_ranks(record.straggler_ranks)}"
+    return {"none": "none", "inconclusive": "cannot be told"}.get(record.straggler or "", "")
+
+
+def _show_actions(picked: list[RunRecord], private: set[str]) -> None:
+    """What can be done with the ticked runs."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if len(picked) == 2:
+            older, newer = sorted(picked, key=lambda record: record.run_id)
+            st.button(
+                f"Compare {label_text(older.name)} with {label_text(newer.name)}",
+                icon=COMPARE.icon,
+                type="primary",
+                on_click=go_to,
+                args=(newer.run_id, COMPARE.slug, {"with": older.run_id}),
+            )
+        if picked:
+            with st.popover(f"Delete {len(picked)}", icon=":material/delete:"):
+                st.html(
+                    f"<p>Delete {safe(', '.join(record.name for record in picked))} for everyone, for ever?</p>"
+                )
+                st.button("Delete", key="delete", type="primary", on_click=_delete, args=(picked, private))
+        else:
+            show_notes(["Click a run to open it. Tick runs to compare two of them, or to delete."])
+
+
+def _delete(picked: list[RunRecord], private: set[str]) -> None:
+    for record in picked:
+        (private_store() if record.run_id in private else shared_store()).delete(record.run_id)
+    st.toast(f"Deleted {len(picked)} run{'s' if len(picked) > 1 else ''}.")
+
+
+def _remove(run_id: str) -> None:
+    shared_store().delete(run_id)
+
+
+def _open_clicked(run_ids: list[str]) -> None:
+    cells = st.session_state["runs"].selection.cells
+    if cells and cells[0][0] < len(run_ids):
+        go_to(run_ids[cells[0][0]], OVERVIEW.slug)
+
+
+def _show_pending(pending: list[RunStatus]) -> None:
+    for status in pending:
+        failed = status.state == "failed"
+        tone, words = ("error", "failed") if failed else ("info", status.state)
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            st.html(
+                f'<div class="rs-finding"><span class="rs-badge rs-{tone}">{words}</span>'
+                f'<span class="rs-place">{safe(status.name)}</span>'
+                f"{f'<p>{safe(status.message)}</p>' if status.message else ''}</div>"
+            )
+            st.button(
+                "Look", key=f"look-{status.run_id}", on_click=go_to, args=(status.run_id, OVERVIEW.slug)
+            )
+            if failed:
+                st.button(
+                    "Remove",
+                    key=f"remove-{status.run_id}",
+                    on_click=_remove,
+                    args=(status.run_id,),
+                )
+
+
+def _show_trend(records: list[RunRecord]) -> None:
+    figures = build_trend(records)
+    if not figures:
+        return
+    show_heading(
+        "From run to run",
+        "The runs found above in order of time. Search for one branch or model, so that like is compared with like.",
+    )
+    for column, (name, figure) in zip(st.columns(len(figures)), figures.items(), strict=True):
+        with column:
+            show_figure(figure, key=f"trend-{name}", alt=f"{name} over runs")
