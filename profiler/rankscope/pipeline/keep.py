@@ -9,10 +9,12 @@ from pathlib import Path
 
 from rankscope.analyses.timeline import build_whole_timeline
 from rankscope.correlate.clocks import Clocks, correction
-from rankscope.model.report import Report
 from rankscope.model.run import Run, TraceWindow
 from rankscope.model.timeline import Timeline
 from rankscope.pipeline.analyze import Analysis, AnalyzeOptions, analyze_fully
+from rankscope.pipeline.collective_rows import collective_rows
+from rankscope.pipeline.row_limit import limit_rows
+from rankscope.pipeline.undefined import explain_undefined
 from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.run_reader import ReadOptions, read_sources
 from rankscope.renderers.to_json import render_json
@@ -122,7 +124,7 @@ def _tell_reading(sources: Sequence[TraceSource], tell: OnProgress) -> Callable[
 
 
 def _files(run: Run, analysis: Analysis, traces: Sequence[TraceSource]) -> Iterator[NewFile]:
-    yield NewFile(role="report", name="report.json", content=_report_text(analysis.report))
+    yield NewFile(role="report", name="report.json", content=_summary_text(analysis, run))
     for name, table in report_tables(analysis.report):
         yield NewFile(role="table", name=name, content=to_parquet(table))
     timeline = build_whole_timeline(align_run(run, analysis.together.clocks))
@@ -147,8 +149,11 @@ def _files(run: Run, analysis: Analysis, traces: Sequence[TraceSource]) -> Itera
             yield NewFile(role="trace", name=trace.name, content=Path(trace.location))
 
 
-def _report_text(report: Report) -> bytes:
-    return render_json(report, indent=False).encode()
+def _summary_text(analysis: Analysis, run: Run) -> bytes:
+    """What `rankscope analyze --format json` prints, from an analysis with all rows."""
+    rows = collective_rows(analysis.together, analysis.results, analysis.origin_ns, full=False)
+    summary = limit_rows(replace(analysis.report, collectives=rows, communications=[]))
+    return render_json(explain_undefined(summary, run), indent=False).encode()
 
 
 def _from_origin(timeline: Timeline, origin_ns: int) -> Timeline:

@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import msgspec
 
 from rankscope.model.report import CollectiveRow, Report
 from rankscope.store.parquet import rows_to_table
-
-ROW_TABLES = (
-    "ranks",
-    "windows",
-    "steps",
-    "groups",
-    "collectives",
-    "communications",
-    "p2p",
-    "buckets",
-    "findings",
-    "problems",
-)
-"""Lists of the report that become a table of the same name."""
 
 ARRIVALS = "arrivals"
 """One row per collective and rank: index, rank, arrival_ns (relative to the origin), wait_ns; both may be null."""
@@ -32,15 +19,15 @@ _PER_RANK = frozenset({"arrivals_ns", "waits_ns"})
 
 
 def report_tables(report: Report) -> Iterator[tuple[str, Any]]:
-    """Name and Arrow table of every list of the report that has rows, and of arrivals.
+    """Name and Arrow table of every list of rows in the report that is not empty, and of arrivals.
 
     A nested record's fields become columns (`wait_ns` -> `wait_ns_p50`, `wait_ns_max`); `device` is text, since it
     is a number or "cpu"; what is given per rank is in the table of arrivals.
     """
-    for name in ROW_TABLES:
-        rows: Sequence[Any] = getattr(report, name)
-        if rows:
-            yield name, rows_to_table(_flatten(rows))
+    for section in fields(report):
+        rows = getattr(report, section.name)
+        if isinstance(rows, list) and rows and is_dataclass(rows[0]):
+            yield section.name, rows_to_table(_flatten(rows))
     arrivals = [row for collective in report.collectives for row in _arrivals_of(collective)]
     if arrivals:
         yield ARRIVALS, rows_to_table(arrivals)
