@@ -6,7 +6,7 @@ numbers, whose keys come and go with torch's version. A key that is missing leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankscope.model.manifest import BucketLayout, DdpFacts, Parameter
@@ -36,6 +36,7 @@ def read_ddp_facts(model: DistributedDataParallel, notes: list[str]) -> DdpFacts
         )
         parameters = []
     cap = _int(logged, "bucket_cap_bytes")
+    rebuilt, initial = _list_rebuilt_buckets(logged, parameters), _list_initial_buckets(logged, parameters)
     return DdpFacts(
         module=name,
         bucket_cap_bytes=cap,
@@ -44,7 +45,8 @@ def read_ddp_facts(model: DistributedDataParallel, notes: list[str]) -> DdpFacts
         find_unused_parameters=_flag(logged, "find_unused_parameters"),
         static_graph=_flag(logged, "static_graph", default=False),
         gradient_as_bucket_view=_flag(logged, "gradient_as_bucket_view"),
-        buckets=list(_list_buckets(logged, parameters)),
+        buckets=rebuilt or initial,
+        initial_buckets=initial if rebuilt else [],
         parameters=parameters,
         ready_order=parse_numbers(logged.get("prev_iteration_grad_ready_order_indices")),
         communication_hook=str(logged.get("comm_hook", "")),
@@ -108,18 +110,34 @@ def split_in_reverse(sizes: Sequence[int], parameter_sizes: Sequence[int]) -> li
     return buckets if end == 0 else unknown
 
 
-def _list_buckets(logged: Mapping[str, object], parameters: Sequence[Parameter]) -> Iterator[BucketLayout]:
+def _list_rebuilt_buckets(
+    logged: Mapping[str, object], parameters: Sequence[Parameter]
+) -> list[BucketLayout]:
     sizes = parse_numbers(logged.get("rebuilt_bucket_sizes"))
-    members = parse_number_lists(logged.get("rebuilt_per_bucket_param_indices"))
-    if not sizes:
-        sizes = parse_numbers(logged.get("bucket_sizes"))
-        members = split_in_reverse(sizes, [parameter.size_bytes for parameter in parameters])
+    return _describe_buckets(
+        sizes, parse_number_lists(logged.get("rebuilt_per_bucket_param_indices")), parameters
+    )
+
+
+def _list_initial_buckets(
+    logged: Mapping[str, object], parameters: Sequence[Parameter]
+) -> list[BucketLayout]:
+    sizes = parse_numbers(logged.get("bucket_sizes"))
+    members = split_in_reverse(sizes, [parameter.size_bytes for parameter in parameters])
+    return _describe_buckets(sizes, members, parameters)
+
+
+def _describe_buckets(
+    sizes: Sequence[int], members: Sequence[list[int]], parameters: Sequence[Parameter]
+) -> list[BucketLayout]:
     if len(members) != len(sizes):
         members = [[] for _ in sizes]
+    buckets = []
     for index, (size, indices) in enumerate(zip(sizes, members, strict=True)):
         dtypes = {parameters[i].dtype for i in indices if i < len(parameters)}
         dtype = dtypes.pop() if len(dtypes) == 1 else ""
-        yield BucketLayout(index=index, size_bytes=size, dtype=dtype, parameters=indices)
+        buckets.append(BucketLayout(index=index, size_bytes=size, dtype=dtype, parameters=indices))
+    return buckets
 
 
 def _list_parameters(model: DistributedDataParallel) -> list[Parameter]:

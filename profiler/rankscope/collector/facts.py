@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from rankscope.collector.ddp import INTERNALS_MOVED
 from rankscope.collector.identity import Identity
 from rankscope.collector.watching import WatchedModules
-from rankscope.model.manifest import ClockSample, Manifest, ManifestGroup, StepTime
+from rankscope.model.manifest import (
+    Calibration,
+    ClockOffset,
+    ClockSample,
+    Manifest,
+    ManifestGroup,
+    StepTime,
+)
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -31,6 +38,8 @@ class WindowFacts:
         clock_samples: readings at the window's start and end.
         unfinished_step: the step that was running when recording ended early.
         notes: what could not be recorded, and why.
+        clock_offsets: samples against rank 0's clock.
+        calibration: the sweep, in one window at most.
     """
 
     index: int
@@ -38,19 +47,21 @@ class WindowFacts:
     clock_samples: Sequence[ClockSample] = ()
     unfinished_step: int | None = None
     notes: Sequence[str] = ()
+    clock_offsets: Sequence[ClockOffset] = ()
+    calibration: Calibration | None = None
 
 
 def build_manifest(
     window: WindowFacts,
     *,
     identity: Identity,
+    groups: Sequence[ManifestGroup],
     watched: WatchedModules,
     labels: Mapping[str, str],
     scrub: bool,
 ) -> Manifest:
     """All facts of the window, without talking to any other rank."""
     notes = list(window.notes)
-    groups = read_groups(notes)
     # "undefined" = one backend per device kind; the group's entry names them
     backend = groups[0].backend if identity.backend == "undefined" and groups else identity.backend
     return Manifest(
@@ -61,13 +72,15 @@ def build_manifest(
         host="" if scrub else socket.gethostname(),
         backend=backend,
         versions=read_versions(),
-        groups=groups,
+        groups=list(groups),
         steps=list(window.steps),
         ddp=watched.read_facts(notes),
         clock_samples=list(window.clock_samples),
         labels=dict(labels),
         notes=notes,
         unfinished_step=window.unfinished_step,
+        clock_offsets=list(window.clock_offsets),
+        calibration=window.calibration,
     )
 
 

@@ -50,6 +50,7 @@ class Recording:
 
     def advance(self, step: int) -> None:
         """End the running step and begin `step`."""
+        self._note_iterations(step - 1)
         self._profile.step()
         self._enter(step)
 
@@ -62,6 +63,8 @@ class Recording:
         if self.is_finished:
             return
         self.is_finished = True
+        if not is_interrupted:
+            self._note_iterations(self.window.end - 1)
         self._watched.sample_as_before()
         if is_interrupted:
             _wait_for_device()
@@ -71,6 +74,10 @@ class Recording:
     def export(self, path: str) -> None:
         """Write the window as Kineto JSON to `path`."""
         self._profile.export_chrome_trace(path)
+
+    def _note_iterations(self, ended: int) -> None:
+        if self.is_active:
+            self._watched.note_iterations(ended)
 
     def _enter(self, step: int) -> None:
         if step == self.window.active_from:

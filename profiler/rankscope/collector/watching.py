@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rankscope.collector.ddp import INTERNALS_MOVED, read_ddp_facts
+from rankscope.collector.ddp_iterations import IterationLog
 from rankscope.collector.warning import warn
-from rankscope.model.manifest import DdpFacts
+from rankscope.model.manifest import DdpFacts, DdpIteration
 
 if TYPE_CHECKING:
+    import torch
+    from torch.distributed import ProcessGroup
     from torch.nn.parallel import DistributedDataParallel
 
 _EVERY_ITERATION = 1
 _DDP_DEFAULT_ITERATIONS = 100  # kDDPRuntimeLoggingSampleRate; DDP has no way to ask for the present rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gradients:
+    """What DDP reduces for one module: the bytes of all gradients of the dtype that has most of them."""
+
+    group: ProcessGroup
+    size_bytes: int
+    dtype: torch.dtype
+    device: torch.device
 
 
 class WatchedModules:
@@ -21,6 +36,8 @@ class WatchedModules:
 
     def __init__(self) -> None:
         self._models: list[weakref.ref[DistributedDataParallel]] = []
+        self._iterations: weakref.WeakKeyDictionary[DistributedDataParallel, IterationLog]
+        self._iterations = weakref.WeakKeyDictionary()
         self._sample_rate = _DDP_DEFAULT_ITERATIONS
         self._has_warned = False
 
@@ -42,6 +59,13 @@ class WatchedModules:
     def sample_every_iteration(self) -> None:
         """Let DDP measure itself in every iteration, while steps are recorded."""
         self._set_all(_EVERY_ITERATION)
+        self._iterations.clear()
+        self.note_iterations(None)
+
+    def note_iterations(self, ended: int | None) -> None:
+        """Keep what DDP measured, at the end of the recorded step `ended`; None before the first of them."""
+        for model in self._alive():
+            self._iterations.setdefault(model, IterationLog()).note(model, ended)
 
     def sample_as_before(self) -> None:
         """Give DDP its own sampling back; does nothing if it was not changed."""
@@ -55,7 +79,25 @@ class WatchedModules:
             notes.append(
                 f"{len(self._models) - len(alive)} watched modules no longer existed at the window's end"
             )
-        return [read_ddp_facts(model, notes) for model in alive]
+        return [
+            replace(read_ddp_facts(model, notes), iterations=self._list_iterations(model)) for model in alive
+        ]
+
+    def _list_iterations(self, model: DistributedDataParallel) -> list[DdpIteration]:
+        log = self._iterations.get(model)
+        return [] if log is None else list(log.iterations)
+
+    def find_gradients(self) -> Gradients | None:
+        """What the first watched module reduces; None without one."""
+        for model in self._alive():
+            sizes: Counter[tuple[torch.dtype, torch.device]] = Counter()
+            for parameter in model.module.parameters():
+                if parameter.requires_grad:
+                    sizes[parameter.dtype, parameter.device] += parameter.nbytes
+            if sizes:
+                ((dtype, device), size_bytes), *_ = sizes.most_common(1)
+                return Gradients(group=model.process_group, size_bytes=size_bytes, dtype=dtype, device=device)
+        return None
 
     def _alive(self) -> list[DistributedDataParallel]:
         return [model for reference in self._models if (model := reference()) is not None]
