@@ -5,19 +5,28 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from time import perf_counter_ns
 from types import TracebackType
 from typing import TypeVar
 
+from rankscope.collector.afterwards import start_afterwards
 from rankscope.collector.facts import WindowFacts
 from rankscope.collector.guard import Guard
-from rankscope.collector.identity import read_identity
-from rankscope.collector.options import ProfilerFlags, RankSelection, parse_output, parse_ranks, require_torch
+from rankscope.collector.joint import JointActions, JointOptions
+from rankscope.collector.membership import Membership
+from rankscope.collector.options import (
+    ProfilerFlags,
+    RankSelection,
+    parse_calibrate,
+    parse_output,
+    parse_ranks,
+    require_torch,
+)
 from rankscope.collector.recording import Recording
 from rankscope.collector.saving import TraceSaver
-from rankscope.collector.schedule import Schedule
+from rankscope.collector.schedule import Schedule, Window
 from rankscope.collector.step_times import describe_steps
 from rankscope.collector.warning import warn
 from rankscope.collector.watching import WatchedModules
@@ -33,8 +42,8 @@ class Collector:
     """Records this rank with `torch.profiler` and writes one trace per window, with the facts about it.
 
     Use it as a context manager round the training loop, on every rank, and call `step()` at the end of each
-    training step. It never talks to other ranks. Any fault of its own becomes one `RankscopeWarning`, after
-    which it does nothing more; the training goes on.
+    training step. It never talks to other ranks unless `calibrate` or `sync_clocks` ask for it. Any fault of its own
+    becomes one `RankscopeWarning`, after which it does nothing more; the training goes on.
 
     Args:
         directory: folder of the run, the same for all ranks; made if absent. Files are named
@@ -55,6 +64,12 @@ class Collector:
         stagger_seconds: time in seconds over which the ranks spread their writing, rank r waiting
             r / world_size of it. None: no wait up to 64 ranks, else 10 ms per rank, at most 30 s.
         scrub: take host names and paths out of traces.
+        calibrate: measure the job's all-reduce over message sizes once, after the first window, for about 3 s or
+            the seconds given. All ranks must call `step()`; see docs/collect.md.
+        sync_clocks: compare this rank's clock with rank 0's at both ends of each window, over the rendezvous
+            store. All ranks must call `step()`; at most 5 s each time.
+        when_done: called with `directory` on the lowest recording rank, on a thread of its own, after its last
+            window has been written. Other ranks may still be writing theirs.
         enabled: False makes every method do nothing.
 
     Raises:
@@ -79,20 +94,23 @@ class Collector:
         max_trace_mb: float | None = None,
         stagger_seconds: float | None = None,
         scrub: bool = False,
+        calibrate: bool | float = False,
+        sync_clocks: bool = False,
+        when_done: Callable[[Path], object] | None = None,
         enabled: bool = True,
     ) -> None:
         self._schedule = Schedule(
             wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first
         )
-        selection = parse_ranks(ranks)
-        faults = self._schedule.list_faults() + ([selection] if isinstance(selection, str) else [])
+        selection, calibrate_seconds = parse_ranks(ranks), parse_calibrate(calibrate)
+        faults = [fault for fault in (selection, calibrate_seconds) if isinstance(fault, str)]
         options = parse_output(
             directory,
             labels=labels,
             max_trace_mb=max_trace_mb,
             stagger_seconds=stagger_seconds,
             scrub=scrub,
-            other_faults=faults,
+            other_faults=self._schedule.list_faults() + faults,
         )
         self._selection = selection if isinstance(selection, RankSelection) else RankSelection()
         self._directory = options.directory
@@ -103,9 +121,20 @@ class Collector:
         if enabled:
             require_torch()
         self._watched = WatchedModules()
-        self._saver = TraceSaver(options, self._watched)
+        self._membership = Membership()
+        self._saver = TraceSaver(options, self._watched, self._membership)
+        self._joint = JointActions(
+            options=JointOptions(
+                calibrate_seconds=calibrate_seconds if isinstance(calibrate_seconds, float) else 0.0,
+                sync_clocks=sync_clocks,
+            ),
+            selection=self._selection,
+            watched=self._watched,
+        )
+        self._when_done = when_done
         self._guard = Guard(clean_up=self._abandon)
         self._recording: Recording | None = None
+        self._attended: Window | None = None  # a window of which this rank only shares the joint actions
         self._has_started = False
         # All that step() touches: the running step, when each step began, and the first step that needs work.
         self._step = 0
@@ -157,7 +186,9 @@ class Collector:
         self._has_started = True
         self._starts.append(perf_counter_ns())
         if self._is_left_out():
-            self._switch_off()
+            if not self._joint.concerns(self._membership.identity.rank):
+                self._switch_off()
+            self._plan()
             return
         # Now rather than after minutes of training: a directory that cannot be written
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -175,27 +206,41 @@ class Collector:
     def _move(self) -> None:
         """Bring the recording to the step that now begins."""
         recording = self._recording
-        if recording is None:
-            self._plan()
-        elif self._step < recording.window.end:
+        if recording is not None and self._step < recording.window.end:
             recording.advance(self._step)
             self._wake = self._step + 1
-        else:
+            return
+        if recording is not None:
             self._close_window()
-            self._plan()
+        elif self._attended is not None:
+            self._attended = None
+            self._joint.compare_clocks()
+            self._joint.calibrate()
+        self._plan()
 
     def _plan(self) -> None:
         """Begin the window that starts with the running step, or sleep until the next one."""
-        window = self._schedule.find_window(self._step)
+        window = None if self._is_off else self._schedule.find_window(self._step)
         self._wake = _NEVER if window is None else window.first
         if window is None or window.first > self._step:
+            self._finish_if_last(window)
             return
         if self._is_left_out():
-            self._switch_off()
+            self._attend(window)
             return
+        self._joint.compare_clocks()
         self._recording = Recording(window, self._flags, self._watched)
         self._recording.start()
         self._wake = self._step + 1
+
+    def _attend(self, window: Window) -> None:
+        """Share the joint actions of a window that this rank does not record."""
+        if not self._joint.concerns(self._membership.identity.rank):
+            self._switch_off()
+            return
+        self._attended = window
+        self._joint.compare_clocks()
+        self._wake = window.end
 
     def _close_window(self, *, is_interrupted: bool = False) -> None:
         recording = self._recording
@@ -204,49 +249,61 @@ class Collector:
         recording.finish(is_interrupted=is_interrupted)
         self._recording = None
         finished = self._step - recording.window.active_from
+        is_whole = finished >= recording.window.active
+        if is_whole:
+            self._joint.compare_clocks()
+
+        def export(path: str) -> None:
+            recording.export(path)
+            if is_whole:  # only now: torch might mix a second profiler with a window that is not yet exported
+                self._joint.calibrate()
+
         if finished >= (0 if is_interrupted else 1) and not self._is_left_out():
-            self._saver.save(recording.export, self._describe(recording, finished), is_urgent=is_interrupted)
+            self._saver.save(export, lambda: self._describe(recording, finished), is_urgent=is_interrupted)
         self._starts = deque(list(self._starts)[-1:], maxlen=_MOST_STEP_TIMES)
 
     def _describe(self, recording: Recording, finished: int) -> WindowFacts:
         window = recording.window
         is_whole = finished >= window.active
+        early = [] if is_whole else [f"recording ended after {finished} of {window.active} steps"]
         return WindowFacts(
             index=window.index,
             steps=describe_steps(list(self._starts), self._step, window, recording.clock_samples[-1]),
             clock_samples=recording.clock_samples,
             unfinished_step=None if is_whole else self._step,
-            notes=[] if is_whole else [f"recording ended after {finished} of {window.active} steps"],
+            notes=[*early, *self._joint.take_notes()],
+            clock_offsets=self._joint.take_offsets(),
+            calibration=self._joint.take_calibration(),
         )
+
+    def _finish_if_last(self, window: Window | None) -> None:
+        """Start what the user wants done with the run, once, on one rank."""
+        action = self._when_done
+        is_first = self._membership.identity.rank == self._selection.first
+        if window is None and action is not None and is_first and self._saver.paths:
+            self._when_done = None
+            start_afterwards(action, self._directory)
 
     def _end(self, *, is_interrupted: bool) -> None:
         if self._is_off:
             return
         self._guard.run(lambda: self._close_window(is_interrupted=is_interrupted))
+        self._guard.run(lambda: self._finish_if_last(None))
+        self._joint.decline()
         self._wake = _NEVER
         self._is_off = True
-        if not is_interrupted and not self._guard.broken and not self._saver.paths:
-            self._say_why_empty()
+        if not is_interrupted and not self._saver.paths:
+            self._guard.run(self._say_why_empty)
 
     def _say_why_empty(self) -> None:
-        first = self._schedule.window(0)
-        if self._step == 0:
-            warn(
-                "Nothing was recorded: collector.step() was never called. Call it at the end of each training "
-                f"step; {first.end} steps are needed."
-            )
-            return
-        warn(
-            f"Nothing was recorded: training ended after {self._step} steps; recording begins with step "
-            f"{first.active_from} (counted from 0: skip_first + wait + warmup) and a whole window needs {first.end} "
-            "steps. Train longer or lower wait, warmup or skip_first."
-        )
+        if not self._is_left_out():
+            warn(self._schedule.explain_nothing_recorded(self._step))
 
     def _is_left_out(self) -> bool:
         """Whether this rank is known and not among those that record."""
+        identity = self._membership.refresh()
         if self._selection.is_everyone:
             return False
-        identity = read_identity()
         # Before the process group exists every rank looks like rank 0 of 1: at the start that is no answer.
         is_known = identity.certain or self._step >= self._schedule.window(0).first
         return is_known and not self._selection.includes(identity.rank)
@@ -259,6 +316,7 @@ class Collector:
     def _abandon(self) -> None:
         """Leave torch and DDP as they would be without the collector."""
         self._wake = _NEVER
+        self._joint.decline()
         recording, self._recording = self._recording, None
         self._watched.sample_as_before()
         if recording is not None:

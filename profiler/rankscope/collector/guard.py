@@ -11,23 +11,34 @@ class Guard:
     """Runs the collector's own work; the first fault becomes one warning, and nothing runs after it.
 
     Attributes:
-        broken: whether a fault has happened.
+        consequence: what a fault ends, in words.
+        fault: the fault that ended it, or None.
     """
 
-    def __init__(self, clean_up: Callable[[], None]) -> None:
-        self.broken = False
+    def __init__(
+        self,
+        clean_up: Callable[[], None],
+        consequence: str = "rankscope stopped collecting in this process, training goes on",
+    ) -> None:
+        self.consequence = consequence
+        self.fault: Exception | None = None
         self._clean_up = clean_up
+
+    @property
+    def broken(self) -> bool:
+        """Whether a fault has happened."""
+        return self.fault is not None
 
     def run(self, action: Callable[[], None]) -> None:
         """Run `action`, unless an earlier one failed. KeyboardInterrupt and SystemExit pass through."""
         fault = None if self.broken else self._attempt(action)
         if fault is None:
             return
-        self.broken = True
+        self.fault = fault
         # The clean-up after a fault may fail for the same reason; that adds nothing to the warning below.
         self._attempt(self._clean_up)
         warn(
-            f"rankscope stopped collecting in this process, training goes on: {type(fault).__name__}: {fault}. "
+            f"{self.consequence}: {type(fault).__name__}: {fault}. "
             "docs/collect.md, 'Troubleshooting', lists causes and cures."
         )
 

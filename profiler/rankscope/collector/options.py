@@ -15,6 +15,8 @@ _BYTES_PER_MIB = 1 << 20  # MiB, as in DDP's bucket_cap_mb
 _STAGGER_FROM_RANKS = 65
 _STAGGER_SECONDS_PER_RANK = 0.01
 _STAGGER_SECONDS_MOST = 30.0
+_CALIBRATE_SECONDS = 3.0
+_CALIBRATE_SECONDS_MOST = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +25,11 @@ class RankSelection:
 
     every: int = 1
     named: frozenset[int] | None = None
+
+    @property
+    def first(self) -> int:
+        """The lowest rank that records."""
+        return 0 if self.named is None else min(self.named)
 
     @property
     def is_everyone(self) -> bool:
@@ -134,6 +141,19 @@ def parse_output(
         stagger_seconds=stagger_seconds,
         scrub=scrub,
     )
+
+
+def parse_calibrate(calibrate: bool | float) -> float | str:
+    """Seconds that calibration may take, 0 for none, or a text that says why `calibrate` means none.
+
+    >>> parse_calibrate(True), parse_calibrate(10), parse_calibrate(False)
+    (3.0, 10.0, 0.0)
+    """
+    if isinstance(calibrate, bool):
+        return _CALIBRATE_SECONDS if calibrate else 0.0
+    if not (0 < calibrate <= _CALIBRATE_SECONDS_MOST):
+        return f"calibrate must be True, False, or seconds up to {_CALIBRATE_SECONDS_MOST:.0f}, not {calibrate!r}"
+    return float(calibrate)
 
 
 def parse_ranks(ranks: Iterable[int] | int | None) -> RankSelection | str:

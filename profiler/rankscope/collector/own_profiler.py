@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rankscope.collector.facts import WindowFacts, read_clocks
 from rankscope.collector.guard import Guard
+from rankscope.collector.membership import Membership
 from rankscope.collector.options import parse_output, require_torch
 from rankscope.collector.saving import TraceSaver
 from rankscope.collector.watching import WatchedModules
@@ -50,7 +51,7 @@ def on_trace_ready(
     )
     require_torch()
     watched = WatchedModules()
-    saver = TraceSaver(options, watched)
+    saver = TraceSaver(options, watched, Membership())
     guard = Guard(clean_up=lambda: None)
     for one in _list_models(model):
         guard.run(partial(watched.add, one))
@@ -60,7 +61,7 @@ def on_trace_ready(
         window = WindowFacts(
             index=len(saver.paths), clock_samples=[opening[0], read_clocks()], notes=[_NO_STEP_TIMES]
         )
-        saver.save(profiler.export_chrome_trace, window)
+        saver.save(profiler.export_chrome_trace, lambda: window)
         opening[0] = window.clock_samples[-1]
 
     return lambda profiler: guard.run(lambda: save_window(profiler))

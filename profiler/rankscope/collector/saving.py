@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rankscope.collector.facts import WindowFacts, build_manifest
-from rankscope.collector.identity import read_identity
+from rankscope.collector.membership import Membership
 from rankscope.collector.options import OutputOptions
 from rankscope.collector.trace_file import SavedTrace, save_trace
 from rankscope.collector.warning import warn
 from rankscope.collector.watching import WatchedModules
+from rankscope.model.manifest import Manifest
 
 
 class TraceSaver:
@@ -20,23 +22,45 @@ class TraceSaver:
         paths: the files written, in order.
     """
 
-    def __init__(self, options: OutputOptions, watched: WatchedModules) -> None:
+    def __init__(self, options: OutputOptions, watched: WatchedModules, membership: Membership) -> None:
         self.paths: list[Path] = []
         self._options = options
         self._watched = watched
+        self._membership = membership
         self._said: set[str] = set()
 
-    def save(self, export: Callable[[str], None], window: WindowFacts, *, is_urgent: bool = False) -> None:
-        """Write the window that `export` exports; `is_urgent` leaves out the wait that spreads the writing."""
+    def save(
+        self, export: Callable[[str], None], describe: Callable[[], WindowFacts], *, is_urgent: bool = False
+    ) -> None:
+        """Write a window.
+
+        Args:
+            export: writes its Kineto JSON to a path.
+            describe: the facts about it, asked for after `export`.
+            is_urgent: leave out the wait that spreads the writing.
+        """
         options = self._options
-        identity = read_identity()
-        manifest = build_manifest(
-            window, identity=identity, watched=self._watched, labels=options.labels, scrub=options.scrub
-        )
+        identity = self._membership.refresh()
         delay_seconds = options.find_delay_seconds(identity.rank, identity.world_size)
-        saved = save_trace(export, manifest, options, delay_seconds=0.0 if is_urgent else delay_seconds)
+        saved = save_trace(
+            export,
+            lambda: self._state(describe()),
+            options,
+            delay_seconds=0.0 if is_urgent else delay_seconds,
+        )
         self.paths.append(saved.path)
         self._say_what_is_odd(saved)
+
+    def _state(self, window: WindowFacts) -> Manifest:
+        membership = self._membership
+        return build_manifest(
+            replace(window, notes=[*window.notes, *membership.notes]),
+            identity=membership.identity,
+            groups=membership.groups,
+            watched=self._watched,
+            labels=self._options.labels,
+            scrub=self._options.scrub,
+        )
 
     def _say_what_is_odd(self, saved: SavedTrace) -> None:
         if saved.is_namesake:
@@ -50,9 +74,13 @@ class TraceSaver:
                 "holding CUPTI (Nsight, DCGM, a second torch.profiler), or did no training happen in the "
                 "recorded steps?"
             )
-        if not saved.has_collectives and len(self._watched):
+        peers = max((len(group.ranks) for group in self._membership.groups), default=1)
+        if not saved.has_collectives and (len(self._watched) or peers > 1):
+            reason = (
+                "a DDP module is watched" if len(self._watched) else f"{peers} ranks share a process group"
+            )
             self._say_once(
-                f"No collective was recorded in {saved.path}, though a DDP module is watched. Were all recorded "
+                f"No collective was recorded in {saved.path}, though {reason}. Were all recorded "
                 "steps inside no_sync(), or is step() called outside the training loop?"
             )
 

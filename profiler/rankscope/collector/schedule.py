@@ -75,3 +75,17 @@ class Schedule:
         passed = step - self.skip_first - self.wait
         index = 0 if passed <= 0 else -(-passed // self.cycle)
         return None if self.repeat and index >= self.repeat else self.window(index)
+
+    def explain_nothing_recorded(self, steps: int) -> str:
+        """Why a training of `steps` steps left no trace, and what to do."""
+        first = self.window(0)
+        if steps == 0:
+            return (
+                "Nothing was recorded: collector.step() was never called. Call it at the end of each training "
+                f"step; {first.end} steps are needed."
+            )
+        return (
+            f"Nothing was recorded: training ended after {steps} steps; recording begins with step "
+            f"{first.active_from} (counted from 0: skip_first + wait + warmup) and a whole window needs {first.end} "
+            "steps. Train longer or lower wait, warmup or skip_first."
+        )

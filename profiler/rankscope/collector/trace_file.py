@@ -62,13 +62,17 @@ class SavedTrace:
 
 
 def save_trace(
-    export: Callable[[str], None], manifest: Manifest, options: OutputOptions, *, delay_seconds: float
+    export: Callable[[str], None],
+    describe: Callable[[], Manifest],
+    options: OutputOptions,
+    *,
+    delay_seconds: float,
 ) -> SavedTrace:
     """Write the trace of one window and return where.
 
     Args:
         export: writes the window as Kineto JSON to the path it is given.
-        manifest: the facts that go under the top-level key `rankscope`.
+        describe: the facts that go under the top-level key `rankscope`, asked for after `export`.
         options: directory, size limit, scrubbing.
         delay_seconds: time to wait before touching the run directory, so that many ranks do not write at once.
 
@@ -80,11 +84,11 @@ def save_trace(
         exported = Path(scratch, "trace.json")
         try:
             export(str(exported))
-            return _save_exported(exported, manifest, options, delay_seconds)
+            return _save_exported(exported, describe(), options, delay_seconds)
         except (KeyboardInterrupt, SystemExit):
             # torch exports a window only once: what it wrote is finished now, or it is lost.
             with suppress(RankscopeError, OSError):
-                _save_exported(exported, manifest, options, 0.0)
+                _save_exported(exported, describe(), options, 0.0)
             raise
 
 

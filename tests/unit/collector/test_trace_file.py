@@ -37,7 +37,7 @@ def _export(*events: str, head: str = HEAD, tail: str = TAIL) -> Callable[[str],
 
 def _save(export: Callable[[str], None], directory: Path, **options: Any) -> SavedTrace:
     return save_trace(
-        export, MANIFEST, OutputOptions(directory=directory, labels={}, **options), delay_seconds=0
+        export, lambda: MANIFEST, OutputOptions(directory=directory, labels={}, **options), delay_seconds=0
     )
 
 
@@ -192,5 +192,7 @@ def test_the_wait_comes_before_the_run_directory_is_touched(
     monkeypatch.setattr(
         "rankscope.collector.trace_file.time.sleep", lambda s: seen.append((s, target.exists()))
     )
-    save_trace(_export(EVENT), MANIFEST, OutputOptions(directory=target, labels={}), delay_seconds=2.5)
+    save_trace(
+        _export(EVENT), lambda: MANIFEST, OutputOptions(directory=target, labels={}), delay_seconds=2.5
+    )
     assert seen == [(2.5, False)]

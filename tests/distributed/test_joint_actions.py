@@ -1,0 +1,197 @@
+"""Calibration and clock samples in real two-rank jobs, also where one rank fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import pytest
+
+pytest.importorskip("torch", reason="the ranks train with torch")
+pytestmark = pytest.mark.distributed
+
+NAMES = ["rank_00000.0.pt.trace.json.gz", "rank_00001.0.pt.trace.json.gz"]
+# 4 x Linear(128) in float32: 4 x (128 x 128 + 128) x 4 bytes
+GRADIENT_BYTES = 264_192
+
+
+class Ended(Protocol):
+    """How one rank ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+RunJob = Callable[[str], list[Ended]]
+ReadRun = Callable[[], dict[str, Any]]
+
+
+def _facts(read_run: ReadRun) -> dict[str, dict[str, Any]]:
+    return {name: trace["rankscope"] for name, trace in read_run().items()}
+
+
+def test_both_ranks_hold_the_same_sweep_and_training_goes_on(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        join()
+        with rankscope.Collector(run, active=2, repeat=2, calibrate=True, sync_clocks=True) as collector:
+            model = collector.watch(build(bucket_cap_mb=0.1))
+            for step in range(8):
+                train(model)
+                collector.step()
+        print(step == 7)
+        dist.destroy_process_group()
+        """
+    )
+    for end in ended:
+        assert (end.status, end.stdout) == (0, "True\n"), end.stderr
+        assert "RankscopeWarning" not in end.stderr
+    facts = _facts(read_run)
+    sweeps = [facts[name]["calibration"] for name in NAMES]
+    assert sweeps[0] == sweeps[1]
+    sweep = sweeps[0]
+    assert [sweep[key] for key in ("op", "group", "ranks", "dtype", "device", "limited_by")] == [
+        "all_reduce", "0", [0, 1], "float32", "cpu", "",
+    ]  # fmt: skip
+    # Doubled from 64 KiB while below two thirds of all gradients, then all of them
+    assert [point["size_bytes"] for point in sweep["points"]] == [65_536, 131_072, GRADIENT_BYTES]
+    for point in sweep["points"]:
+        assert 1 <= len(point["durations_ns"]) <= 8
+        assert min(point["durations_ns"]) > 0
+    assert [facts[name]["calibration"] for name in facts if ".1." in name] == [None, None]
+    for name, window in facts.items():
+        assert window["notes"] == []
+        samples = window["clock_offsets"]
+        assert len(samples) == (2 if name.startswith("rank_00001") else 0)
+        for sample in samples:
+            assert (sample["rank"], sample["reference"]) == (1, 0)
+            # Both ranks read the clock of one host: the true offset is 0
+            assert abs(sample["offset_ns"]) <= sample["uncertainty_ns"]
+
+
+def test_a_clock_that_is_ahead_is_measured(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        import time
+        join()
+        if rank == 1:
+            true = time.time_ns
+            time.time_ns = lambda: true() + 3_000_000_000
+        with rankscope.Collector(run, active=1, sync_clocks=True) as collector:
+            model = build()
+            for step in range(3):
+                train(model)
+                collector.step()
+        dist.destroy_process_group()
+        """
+    )
+    assert [end.status for end in ended] == [0, 0], ended[0].stderr + ended[1].stderr
+    samples = _facts(read_run)[NAMES[1]]["clock_offsets"]
+    assert len(samples) == 2
+    for sample in samples:
+        assert abs(sample["offset_ns"] - 3_000_000_000) <= sample["uncertainty_ns"] < 3_000_000_000
+
+
+def test_ranks_that_do_not_record_take_part(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        join()
+        with rankscope.Collector(run, active=2, ranks=[1], calibrate=True, sync_clocks=True) as collector:
+            model = collector.watch(build())
+            for step in range(5):
+                train(model)
+                collector.step()
+        dist.destroy_process_group()
+        """
+    )
+    for end in ended:
+        assert end.status == 0, end.stderr
+        assert "RankscopeWarning" not in end.stderr
+    facts = _facts(read_run)
+    assert list(facts) == [NAMES[1]]
+    assert len(facts[NAMES[1]]["clock_offsets"]) == 2
+    assert facts[NAMES[1]]["calibration"]["ranks"] == [0, 1]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_rank_whose_collector_fails_calls_the_sweep_off_for_both(
+    failing: int, run_job: RunJob, read_run: ReadRun
+) -> None:
+    ended = run_job(
+        f"""
+        join()
+        if rank == {failing}:
+            def fail(self, path):
+                raise OSError("injected fault")
+            torch.profiler.profile.export_chrome_trace = fail
+        with rankscope.Collector(run, active=1, calibrate=True) as collector:
+            model = collector.watch(build())
+            for step in range(6):
+                train(model)
+                collector.step()
+        print("trained", step + 1)
+        dist.destroy_process_group()
+        """
+    )
+    assert [end.stdout for end in ended] == ["trained 6\n"] * 2, ended[0].stderr + ended[1].stderr
+    assert [end.stderr.count("RankscopeWarning:") for end in ended] == [1, 1]
+    assert "could not calibrate" in ended[1 - failing].stderr
+    facts = _facts(read_run)
+    assert list(facts) == [NAMES[1 - failing]]
+    (window,) = facts.values()
+    assert window["calibration"] is None
+    assert ["could not calibrate" in note for note in window["notes"]] == [True]
+
+
+@pytest.mark.parametrize("dead", [0, 1])
+def test_a_rank_that_is_gone_holds_up_the_other_for_a_known_time_only(
+    dead: int, run_job: RunJob, read_run: ReadRun
+) -> None:
+    ended = run_job(
+        f"""
+        import os
+        from rankscope.collector import joint
+        joint._MEETING_SECONDS, joint._CLOCK_SECONDS = 0.5, 0.5
+        join()
+        with rankscope.Collector(run, active=1, calibrate=True, sync_clocks=True) as collector:
+            model = build()
+            collector.watch(model)
+            for step in range(5):
+                with model.no_sync():
+                    train(model)
+                if step == 2 and rank == {dead}:
+                    os._exit(7)
+                collector.step()
+        print("trained", step + 1)
+        os._exit(0)
+        """
+    )
+    assert ended[dead].status == 7
+    left = ended[1 - dead]
+    assert (left.status, left.stdout) == (0, "trained 5\n"), left.stderr
+    assert "stopped comparing clocks" in left.stderr
+    assert "could not calibrate" in left.stderr
+    (window,) = _facts(read_run).values()
+    assert len(window["notes"]) == 2
+    assert len(window["clock_offsets"]) == (0 if dead else 1)
+
+
+def test_the_rank_is_known_after_the_process_group_is_gone(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        join()
+        with rankscope.Collector(run, active=5) as collector:
+            model = collector.watch(build())
+            for step in range(4):
+                train(model)
+                collector.step()
+            dist.destroy_process_group()
+        """
+    )
+    assert [end.status for end in ended] == [0, 0], ended[0].stderr + ended[1].stderr
+    facts = _facts(read_run)
+    assert list(facts) == NAMES
+    assert [facts[name]["rank"] for name in NAMES] == [0, 1]
+    assert [facts[name]["groups"][0]["ranks"] for name in NAMES] == [[0, 1]] * 2
+    assert [len(facts[name]["ddp"][0]["buckets"]) for name in NAMES] == [1, 1]
