@@ -23,6 +23,7 @@ from rankscope.model.report import (
     Totals,
     WindowRow,
 )
+from support.straggling_report import make_straggling
 
 UPDATE = "RANKSCOPE_UPDATE_GOLDEN"
 MS = 1_000_000
@@ -47,7 +48,12 @@ def check_golden() -> Callable[[str, str], None]:
 @pytest.fixture
 def reports() -> dict[str, Report]:
     """The reports by name."""
-    return {"ordinary": make_ordinary(), "empty": make_empty(), "hostile": make_hostile()}
+    return {
+        "ordinary": make_ordinary(),
+        "empty": make_empty(),
+        "hostile": make_hostile(),
+        "straggling": make_straggling(),
+    }
 
 
 def make_ordinary() -> Report:

@@ -12,7 +12,7 @@ from rankscope.renderers.to_json import render_json
 from rankscope.renderers.to_markdown import render_markdown
 
 CheckGolden = Callable[[str, str], None]
-NAMES = ("ordinary", "empty", "hostile")
+NAMES = ("ordinary", "empty", "hostile", "straggling")
 
 every_report = pytest.mark.parametrize("name", NAMES)
 
@@ -26,6 +26,11 @@ def strip_scripts(page: str) -> str:
 @pytest.mark.parametrize("width", [80, 120])
 def test_console(name: str, width: int, reports: dict[str, Report], check_golden: CheckGolden) -> None:
     check_golden(f"{name}-{width}.txt", render_console(reports[name], width=width))
+
+
+@pytest.mark.parametrize("name", ["ordinary", "straggling"])
+def test_console_view_of_the_ranks(name: str, reports: dict[str, Report], check_golden: CheckGolden) -> None:
+    check_golden(f"{name}-ranks.txt", render_console(reports[name], width=100, view="ranks"))
 
 
 @every_report

@@ -6,18 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankscope.model.report import Measures, Report
+from rankscope.renderers.chart_axes import choose_unit
 from rankscope.renderers.headline import StepSummary, summarise_steps
 from rankscope.renderers.palette import PARTS, split_window
 from rankscope.renderers.report_tables import name_rank
-from rankscope.units import (
-    NS_PER_MS,
-    NS_PER_S,
-    format_duration,
-    format_ratio,
-    ns_to_ms,
-    ns_to_s,
-    ns_to_us,
-)
+from rankscope.units import format_duration, format_ratio
 
 Figure = dict[str, Any]
 
@@ -39,7 +32,7 @@ def build_window_chart(report: Report) -> Figure | None:
     rows = [row for row in report.ranks if row.window_ns]
     if not rows:
         return None
-    convert, unit = _choose_unit(max(row.window_ns or 0 for row in rows))
+    convert, unit = choose_unit(max(row.window_ns or 0 for row in rows))
     parts = [split_window(row) for row in rows]
     is_horizontal = len(rows) <= _MOST_HORIZONTAL
     names = [f"rank {name_rank(report, row)}" if is_horizontal else name_rank(report, row) for row in rows]
@@ -74,12 +67,6 @@ def build_window_chart(report: Report) -> Figure | None:
 def _describe_part(row: Measures, ns: int) -> str:
     share = f" ({format_ratio(ns / row.window_ns)})" if row.window_ns else ""
     return f"{format_duration(ns)}{share}"
-
-
-def _choose_unit(longest_ns: int) -> tuple[Any, str]:
-    if longest_ns >= 10 * NS_PER_S:
-        return ns_to_s, "s"
-    return (ns_to_ms, "ms") if longest_ns >= NS_PER_MS else (ns_to_us, "us")
 
 
 def build_step_chart(report: Report) -> Figure | None:

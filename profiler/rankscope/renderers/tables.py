@@ -144,7 +144,7 @@ def _enumerate(names: Sequence[str], most: int = 6) -> str:
 
 
 def keep_worst(
-    rows: Sequence[Row], badness: Callable[[Row], float], limit: int
+    rows: Sequence[Row], badness: Callable[[Row], float | tuple[float, ...]], limit: int
 ) -> tuple[tuple[Row, ...], int]:
     """The `limit` rows of greatest badness, in their given order, and how many were left out.
 
@@ -153,7 +153,7 @@ def keep_worst(
     """
     if len(rows) <= limit:
         return tuple(rows), 0
-    worst = sorted(range(len(rows)), key=lambda index: -badness(rows[index]))[:limit]
+    worst = sorted(range(len(rows)), key=lambda index: badness(rows[index]), reverse=True)[:limit]
     return tuple(rows[index] for index in sorted(worst)), len(rows) - limit
 
 

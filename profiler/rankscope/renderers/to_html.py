@@ -10,25 +10,15 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 from rankscope.model.report import Report
 from rankscope.model.timeline import Timeline
-from rankscope.renderers.charts import build_step_chart, build_window_chart
 from rankscope.renderers.escape import MESSAGE_LIMIT, bind_units, embed_json, make_inert
 from rankscope.renderers.glossary import TERMS
 from rankscope.renderers.headline import Headline, measure_headline
+from rankscope.renderers.html_sections import list_first_sections, list_last_sections
 from rankscope.renderers.palette import ANNOTATION, PARTS, WAITING
-from rankscope.renderers.report_tables import (
-    build_group_table,
-    build_problem_table,
-    build_rank_table,
-    build_step_table,
-    name_place,
-    sort_findings,
-)
+from rankscope.renderers.report_tables import name_place, sort_findings
 from rankscope.renderers.tables import NO_REASON, Cell, duration_cell, ratio_cell
 from rankscope.renderers.timeline_columns import encode_timeline
 from rankscope.renderers.verdict import describe_run, write_verdict
-
-ROWS_SHOWN = 1_000
-"""Rows of a table above which a page gets slow; the JSON report holds all."""
 
 _TEMPLATE = "report.html.j2"
 
@@ -46,7 +36,7 @@ def render_html(report: Report, timeline: Timeline | None = None) -> str:
 
     Args:
         report: the report.
-        timeline: events of one step to draw; left out if None.
+        timeline: events of one step to draw, on the common clock; left out if None.
     """
     environment = Environment(
         loader=DictLoader({_TEMPLATE: _read_asset(_TEMPLATE)}),
@@ -62,11 +52,9 @@ def render_html(report: Report, timeline: Timeline | None = None) -> str:
 
 def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
     """All that the template shows; it escapes everything but scripts, style and embedded JSON."""
-    charts = {"windows": build_window_chart(report), "steps": build_step_chart(report)}
-    tables = [
-        build(report, ROWS_SHOWN)
-        for build in (build_rank_table, build_step_table, build_group_table, build_problem_table)
-    ]
+    first, last = list_first_sections(report), list_last_sections(report, timeline)
+    blocks = [block for section in (*first, *last) for block in section.blocks]
+    charts = {block.chart: block.figure for block in blocks if block.chart is not None}
     return {
         "name": make_inert(report.run.name),
         "description": describe_run(report),
@@ -81,20 +69,17 @@ def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
             }
             for finding in sort_findings(report)
         ],
-        "tables": [table for table in tables if table.rows],
+        "first_sections": first,
+        "last_sections": last,
         "terms": TERMS,
-        "has_window_chart": charts["windows"] is not None,
-        "has_step_chart": charts["steps"] is not None,
-        "has_unsteady_steps": any(not row.steady for row in report.steps if row.step is not None),
-        "charts": embed_json(charts) if any(charts.values()) else None,
+        "charts": embed_json(charts) if charts else None,
         "timeline": timeline,
         "timeline_data": None if timeline is None else embed_json(encode_timeline(timeline)),
         "parts": (*PARTS, ANNOTATION, WAITING),
-        "window_parts": PARTS,
         "version": report.tool.version,
         "style": _read_asset("report.css"),
         "scripts": {name: _read_asset(f"{name}.js") for name in ("charts", "tables", "timeline")},
-        "plotly": _read_plotly() if any(charts.values()) else None,
+        "plotly": _read_plotly() if charts else None,
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rankscope.model.report import Report
+from rankscope.renderers.advice_tables import build_advice_table, write_advice, write_code
+from rankscope.renderers.bucket_tables import build_bucket_table
 from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown
 from rankscope.renderers.headline import Headline, measure_headline, summarise_steps
 from rankscope.renderers.report_tables import (
@@ -14,6 +16,12 @@ from rankscope.renderers.report_tables import (
     build_step_table,
     name_place,
     sort_findings,
+)
+from rankscope.renderers.straggler_tables import (
+    build_evidence_table,
+    build_late_table,
+    build_waiting_table,
+    explain_verdict,
 )
 from rankscope.renderers.tables import NO_REASON, Cell, Column, Table, duration_cell, ratio_cell
 from rankscope.renderers.verdict import describe_run, write_verdict
@@ -27,6 +35,11 @@ RANKS_OPEN = 8
 RANKS_SHOWN = 32
 STEPS_SHOWN = 16
 GROUPS_SHOWN = 16
+WAITING_SHOWN = 8
+EVIDENCE_SHOWN = 5
+LATE_SHOWN = 5
+BUCKETS_SHOWN = 16
+CAPS_SHOWN = 16
 FINDINGS_SHOWN = 20
 PROBLEMS_SHOWN = 20
 
@@ -42,8 +55,11 @@ def render_markdown(report: Report) -> str:
     """
     sections = {
         "Findings": _write_findings(report),
+        "Who the others wait for": _write_waiting(report),
+        "Advice": _write_advice(report),
         "Ranks": _write_ranks(report),
         "Steps": _write_steps(report),
+        "Buckets": _write_table(build_bucket_table(report, BUCKETS_SHOWN)),
         "Process groups": _write_table(build_group_table(report, GROUPS_SHOWN)),
         "Problems": _write_table(build_problem_table(report, PROBLEMS_SHOWN)),
     }
@@ -95,6 +111,29 @@ def _write_findings(report: Report) -> list[str]:
     if len(findings) > FINDINGS_SHOWN:
         lines.append(f"- {len(findings) - FINDINGS_SHOWN:,} more are in the JSON report.")
     return ["### Findings", "\n".join(lines)]
+
+
+def _write_waiting(report: Report) -> list[str]:
+    """Only of a verdict that names somebody: a summary is read by those who look for what is wrong."""
+    if report.straggler is None or report.straggler.verdict != "found":
+        return []
+    sentences = [escape_markdown(sentence, MESSAGE_LIMIT) for sentence in explain_verdict(report)]
+    head, *blocks = _write_table(build_waiting_table(report, WAITING_SHOWN)) or [""]
+    if not blocks:
+        return []
+    evidence = _write_table(build_evidence_table(report, EVIDENCE_SHOWN))
+    late = _write_table(build_late_table(report, LATE_SHOWN))
+    return [head, "<br>\n".join(sentences), *blocks, *evidence, *late]
+
+
+def _write_advice(report: Report) -> list[str]:
+    sentences = [escape_markdown(sentence, MESSAGE_LIMIT) for sentence in write_advice(report)]
+    if not sentences:
+        return []
+    code = write_code(report)
+    lines = [] if code is None else [f"```python\n{code}\n```"]
+    table = _write_table(build_advice_table(report, CAPS_SHOWN))
+    return ["### Advice", "<br>\n".join(sentences), *lines, *table[1:]]
 
 
 def _write_ranks(report: Report) -> list[str]:

@@ -10,9 +10,15 @@
 
   function paint(trace) {
     if (!trace.meta) return trace;
+    if (trace.meta.ramp) {
+      const colorscale = [[0, readColor("rule")], [1, readColor(trace.meta.ramp)]];
+      return { ...trace, colorscale, colorbar: { ...trace.colorbar, tickfont: { size: 12 } } };
+    }
     const color = readColor(trace.meta.part);
     if (trace.meta.faint) return { ...trace, fillcolor: `${color}2e` };
-    return { ...trace, marker: { ...trace.marker, color }, line: { color, width: 2 } };
+    const marker = { ...trace.marker, color };
+    if (marker.line) marker.line = { ...marker.line, color };
+    return { ...trace, marker, line: { color, width: trace.meta.width || 2 } };
   }
 
   function dress(layout) {
@@ -31,7 +37,7 @@
       plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size, color: readColor("quiet") },
       hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily, size }, align: "left" },
-      margin: { l: 48, r: 12, t: 12, b: 44 },
+      margin: { l: 48, r: 12, t: 12, b: 44, ...layout.margin },
       showlegend: false, // the page has one, which wraps on narrow screens
     };
   }
