@@ -31,7 +31,8 @@ def build_timeline(
     """The events of one step on all ranks, or None if nothing was recorded in it.
 
     The timeline runs from the step's begin on the host to the end of the last device event that began before
-    the step's end there. A device that lags behind its host still shows work of the step before.
+    the step's end there. A device that lags behind its host still shows work of the step before. On one clock
+    all ranks show the same time, from the first begin to the last end.
 
     Args:
         run: the run.
@@ -60,6 +61,8 @@ def _draw(devices: Sequence[DeviceEvents], step: int | None, clocks: Clocks | No
     shifts = {
         device.window.rank: _find_shift(clocks, device.window.rank, span.start) for device, span in drawn
     }
+    if clocks is not None and all(clocks.is_tied(rank) for rank in shifts):
+        drawn = _widen(drawn, shifts)
     drawing = _Drawing(
         origin=min(span.start - shifts[device.window.rank] for device, span in drawn), shifts=shifts
     )
@@ -88,6 +91,18 @@ class _Span:
     def meets(self, table: TraceTable) -> npt.NDArray[np.bool_]:
         """bool[n], rows of the table that lie at least partly in the span."""
         return (table.start_ns < self.end) & (table.end_ns > self.start)
+
+
+def _widen(
+    drawn: Sequence[tuple[DeviceEvents, _Span]], shifts: Mapping[int, int]
+) -> list[tuple[DeviceEvents, _Span]]:
+    """The same time of all ranks: hosts may be in the same step at quite different times."""
+    start = min(span.start - shifts[device.window.rank] for device, span in drawn)
+    end = max(span.end - shifts[device.window.rank] for device, span in drawn)
+    return [
+        (device, _Span(start=start + shifts[device.window.rank], end=end + shifts[device.window.rank]))
+        for device, _ in drawn
+    ]
 
 
 def _find_shift(clocks: Clocks | None, rank: int, time_ns: int) -> int:

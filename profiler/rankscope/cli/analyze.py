@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+from collections import Counter
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from rankscope.cli.output import check_writable, print_report, say, write_file
+from rankscope.cli.output import check_writable, print_report, say, write_file, write_pieces
 from rankscope.errors import UsageError
 
 if TYPE_CHECKING:
     from rankscope.model.report import Report
     from rankscope.model.run import Run
+    from rankscope.pipeline import Analysis
 
 EXIT_COULD_NOT = 2
+View = Literal["summary", "ranks"]
 
 
 class ReportFormat(str, Enum):
@@ -71,6 +74,14 @@ def analyze(
     ),
     detail: Detail = typer.Option(Detail.SUMMARY, help="full: also a row per communication event and rank."),
     tables: Path | None = typer.Option(None, help="Write the rows as Parquet files into this directory."),
+    ranks: bool = typer.Option(
+        False,
+        "--ranks",
+        help="On the terminal: whom everybody waits for, with every rank, arrivals and clocks.",
+    ),
+    perfetto: Path | None = typer.Option(
+        None, help="Write all ranks on one clock as a trace for Perfetto (OUT.json.gz or OUT.json)."
+    ),
     label: list[str] = typer.Option([], "--label", help="key=value to keep in the report; may be repeated."),
     processes: int = typer.Option(
         0, min=0, help="Processes that read files side by side. [default: one per core]"
@@ -83,10 +94,12 @@ def analyze(
 
     Exit status 2 if a file could not be read, or nothing could be analysed; the report is still printed.
     """
-    from rankscope.pipeline import AnalyzeOptions, analyze_run
+    from rankscope.pipeline import AnalyzeOptions, analyze_fully
 
     formats = [report_format or _format_of(path) for path in output]
-    check_writable(output, force=force)
+    view: View = "ranks" if ranks else "summary"
+    _check_view([*formats, *([] if output else [report_format or ReportFormat.CONSOLE])], view)
+    check_writable([*output, *_perfetto_paths(perfetto)], force=force)
     _check_tables(tables, force=force)
     options = AnalyzeOptions(
         steps=parse_steps(steps),
@@ -94,10 +107,16 @@ def analyze(
         labels=tuple(parse_labels(label).items()),
     )
     found = _read(run, comm_pattern, processes, max_unpacked)
-    report = analyze_run(found, options)
+    analysis = analyze_fully(found, options)
+    report = analysis.report
     for path, one_format in zip(output, formats, strict=True):
-        write_file(path, render(report, found, one_format, detail.value))
+        write_file(path, render(analysis, found, one_format, detail.value, view), force=force)
         say(f"wrote {path}")
+    if perfetto is not None:
+        from rankscope.pipeline.merged_trace import merged_trace
+
+        write_pieces(perfetto, merged_trace(analysis.results, analysis.together), force=force)
+        say(f"wrote {perfetto}")
     if tables is not None:
         from rankscope.cli.tables import write_tables
 
@@ -105,7 +124,7 @@ def analyze(
         say(f"wrote tables into {tables}")
     if not output:
         on_stdout = report_format or ReportFormat.CONSOLE
-        text = render(report, found, on_stdout, detail.value)
+        text = render(analysis, found, on_stdout, detail.value, view)
         print_report(text, is_for_people=on_stdout is ReportFormat.CONSOLE)
     if not report.ranks:
         say("rankscope: nothing could be analysed: no event on a device, and no host operator, in any file")
@@ -125,12 +144,25 @@ def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float
     return read_with_progress(run, options)
 
 
-def render(report: Report, run: Run, report_format: ReportFormat, detail: str) -> str:
-    """Text of a report in one format."""
+def render(
+    analysis: Analysis, run: Run, report_format: ReportFormat, detail: str, view: View = "summary"
+) -> str:
+    """Text of a report in one format.
+
+    Args:
+        analysis: the report, and what it was made from.
+        run: the run.
+        report_format: the format.
+        detail: "full" for every row, in JSON.
+        view: "ranks" for the terminal's view of the ranks.
+    """
+    report = analysis.report
     if report_format is ReportFormat.JSON:
+        from rankscope.pipeline.row_limit import limit_rows
         from rankscope.renderers.to_json import render_json
 
-        return render_json(report, detail="full" if detail == "full" else "summary")
+        is_full = detail == "full"
+        return render_json(report if is_full else limit_rows(report), detail="full" if is_full else "summary")
     if report_format is ReportFormat.MARKDOWN:
         from rankscope.renderers.to_markdown import render_markdown
 
@@ -139,11 +171,33 @@ def render(report: Report, run: Run, report_format: ReportFormat, detail: str) -
         from rankscope.analyses.timeline import build_timeline
         from rankscope.renderers.to_html import render_html
 
-        return render_html(report, build_timeline(run))
+        step = _middle_step(report)
+        return render_html(report, build_timeline(run, step=step, clocks=analysis.together.clocks))
     from rankscope.renderers.to_console import render_console
 
     width = shutil.get_terminal_size((100, 24)).columns
-    return render_console(report, width=width, color=sys.stdout.isatty())
+    return render_console(report, width=width, color=sys.stdout.isatty(), view=view)
+
+
+def _middle_step(report: Report) -> int | None:
+    """The middle one of the steady steps that most ranks recorded, to draw; None to leave the choice open."""
+    counts = Counter(row.step for row in report.steps if row.step in report.run.steady_steps)
+    most = max(counts.values(), default=0)
+    steps = sorted(step for step, count in counts.items() if count == most and step is not None)
+    return steps[len(steps) // 2] if steps else None
+
+
+def _check_view(formats: list[ReportFormat], view: View) -> None:
+    if view == "ranks" and any(one is not ReportFormat.CONSOLE for one in formats):
+        raise UsageError(
+            "--ranks is a view for the terminal; leave it out for json, markdown and html, which hold it"
+        )
+
+
+def _perfetto_paths(path: Path | None) -> list[Path]:
+    if path is not None and not path.name.endswith((".json", ".json.gz")):
+        raise UsageError(f"--perfetto: {path} should end with .json.gz or .json")
+    return [] if path is None else [path]
 
 
 def parse_steps(text: str) -> frozenset[int] | None:

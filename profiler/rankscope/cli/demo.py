@@ -23,22 +23,22 @@ def demo(
     """Train a small model with DDP on the CPU (gloo), record it, and report on it. Needs torch."""
     from rankscope.cli.analyze import ReportFormat, render
     from rankscope.collector.demo import run_demo
-    from rankscope.pipeline import analyze_run, read_run
+    from rankscope.pipeline import analyze_fully, read_run
 
     traces = output / "traces"
     _make_room(output, traces, force=force)
     say(f"training on {world_size} processes ...")
     run_demo(traces, world_size=world_size, bucket_cap_mb=bucket_cap_mb, steps=steps)
     run = read_run(traces)
-    report = analyze_run(run)
+    analysis = analyze_fully(run)
     for report_format, name in (
         (ReportFormat.HTML, "report.html"),
         (ReportFormat.MARKDOWN, "report.md"),
         (ReportFormat.JSON, "report.json"),
     ):
-        write_file(output / name, render(report, run, report_format, "summary"))
+        write_file(output / name, render(analysis, run, report_format, "summary"))
         say(f"wrote {output / name}")
-    print_report(render(report, run, ReportFormat.CONSOLE, "summary"), is_for_people=True)
+    print_report(render(analysis, run, ReportFormat.CONSOLE, "summary"), is_for_people=True)
 
 
 def _make_room(output: Path, traces: Path, *, force: bool) -> None:

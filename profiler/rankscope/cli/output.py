@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 from rankscope.errors import UsageError
 
@@ -29,8 +32,22 @@ def check_writable(paths: list[Path], *, force: bool) -> None:
         raise UsageError("cannot write the output:\n  " + "\n  ".join(faults))
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, text: str, *, force: bool = True) -> None:
     """Write a file whole, under another name first, so that nobody ever sees a part of it.
+
+    Args:
+        path: the file.
+        text: what to write, in UTF-8.
+        force: whether to replace a file that came into being since `check_writable`.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    write_pieces(path, [text], force=force)
+
+
+def write_pieces(path: Path, pieces: Iterable[str], *, force: bool = True) -> None:
+    """As `write_file`, for text that comes piece by piece; compressed if the name ends with .gz.
 
     Raises:
         UsageError: it cannot be written.
@@ -38,15 +55,37 @@ def write_file(path: Path, text: str) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                _fill(file, pieces, is_gzip=path.suffix == ".gz")
             Path(temporary).chmod(0o666 & ~_umask())
-            Path(temporary).replace(path)
+            _give_name(Path(temporary), path, force=force)
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _fill(file: BinaryIO, pieces: Iterable[str], *, is_gzip: bool) -> None:
+    if not is_gzip:
+        for piece in pieces:
+            file.write(piece.encode("utf-8"))
+        return
+    # Without name and time in it, equal text makes equal files.
+    with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+        for piece in pieces:
+            packed.write(piece.encode("utf-8"))
+
+
+def _give_name(temporary: Path, path: Path, *, force: bool) -> None:
+    if force:
+        temporary.replace(path)
+        return
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise UsageError(f"{path} exists already; give --force to replace it") from None
+    temporary.unlink()
 
 
 def print_report(text: str, *, is_for_people: bool) -> None:

@@ -1,7 +1,7 @@
 """All ranks in one Chrome trace on the common clock, for Perfetto or chrome://tracing.
 
-Each rank is a process; each collective is an arrow over its ranks in order of arrival; a counter per rank shows
-when nothing but communication went on.
+Each rank is a process; each collective is an arrow over its ranks in order of arrival; a counter per rank and device
+is 1 while communication runs and nothing is computed.
 """
 
 from __future__ import annotations
@@ -28,15 +28,19 @@ _HOST_LANE = 100_000
 _MAX_NAME = 200
 
 
-def merged_trace(results: Sequence[WindowResults], together: Together, origin_ns: int) -> Iterator[str]:
+def merged_trace(results: Sequence[WindowResults], together: Together) -> Iterator[str]:
     """Text of the merged trace, piece by piece; joined it is one JSON object.
+
+    The first event of all ranks stands at 0, since viewers drop what lies before it; `otherData.origin_ns` is its
+    absolute time on the common clock, as text.
 
     Args:
         results: the windows.
         together: matching and clocks.
-        origin_ns: absolute time that becomes 0.
     """
-    yield '{"displayTimeUnit":"ns","traceEvents":[\n'
+    starts = [_aligned(r.events, together.clocks, r.events.table.start_ns[:1], 0) for r in results]
+    origin_ns = min((int(start[0]) for start in starts), default=0)
+    yield f'{{"displayTimeUnit":"ns","otherData":{{"origin_ns":"{origin_ns}"}},"traceEvents":[\n'
     separator = ""
     for event in _events(results, together, origin_ns):
         yield separator + json.dumps(event, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
@@ -48,14 +52,19 @@ def _events(
     results: Sequence[WindowResults], together: Together, origin_ns: int
 ) -> Iterator[dict[str, object]]:
     named: set[int] = set()
+    drawn: set[int] = set()
     for result in results:
-        rank = result.events.window.rank
+        events = result.events
+        rank = events.window.rank
         if rank not in named:
             named.add(rank)
             yield {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
             yield {"ph": "M", "name": "process_sort_index", "pid": rank, "args": {"sort_index": rank}}
-        yield from _rows(result.events, together.clocks, origin_ns)
-        yield from _exposed_counter(result.events, together.clocks, origin_ns)
+        # A window has one set of annotations, whatever the number of its devices.
+        has_annotations = id(events.window) not in drawn
+        drawn.add(id(events.window))
+        yield from _rows(events, together.clocks, origin_ns, has_annotations=has_annotations)
+        yield from _exposed_counter(events, together.clocks, origin_ns)
     yield from _arrows(together, origin_ns)
 
 
@@ -68,12 +77,14 @@ def _us(ns: int) -> float:
     return ns / NS_PER_US
 
 
-def _rows(events: DeviceEvents, clocks: Clocks, origin_ns: int) -> Iterator[dict[str, object]]:
+def _rows(
+    events: DeviceEvents, clocks: Clocks, origin_ns: int, *, has_annotations: bool
+) -> Iterator[dict[str, object]]:
     """Device rows on their streams, and user annotations on their threads."""
     table, rank = events.table, events.window.rank
     device_rows = np.concatenate([events.compute, events.communication, events.memory])
     annotations = table.rows_of_category(Category.USER_ANNOTATION)
-    rows = np.union1d(device_rows, annotations)
+    rows = np.union1d(device_rows, annotations) if has_annotations else np.unique(device_rows)
     starts = _aligned(events, clocks, table.start_ns[rows], origin_ns)
     on_device = np.isin(rows, device_rows)
     lanes_seen: set[int] = set()
@@ -104,7 +115,7 @@ def _lane_name(events: DeviceEvents, lane: int, on_device: bool) -> str:
     found = events.table.lanes[lane]
     if on_device and found.device is not None:
         return f"GPU {found.device} stream {found.stream}"
-    return f"thread {found.tid}"
+    return f"thread {found.tid}" if on_device else f"thread {found.tid} annotations"
 
 
 def _exposed_counter(events: DeviceEvents, clocks: Clocks, origin_ns: int) -> Iterator[dict[str, object]]:
@@ -112,11 +123,12 @@ def _exposed_counter(events: DeviceEvents, clocks: Clocks, origin_ns: int) -> It
     communication = union(table.start_ns[events.communication], table.end_ns[events.communication])
     compute = union(table.start_ns[events.compute], table.end_ns[events.compute])
     exposed = subtract(communication, compute)
+    where = "" if events.device == "cpu" else f" GPU {events.device}"
     for times, value in ((exposed.starts, 1), (exposed.ends, 0)):
         for time in _aligned(events, clocks, times, origin_ns).tolist():
             yield {
                 "ph": "C",
-                "name": "exposed communication",
+                "name": f"exposed communication{where}",
                 "pid": rank,
                 "ts": _us(time),
                 "args": {"exposed": value},

@@ -340,3 +340,16 @@ def test_clocks_put_the_ranks_on_one_axis() -> None:
         "1 GPU 0 stream 7": [("b", 5, 40, "COMPUTE")],
     }
     assert draw(run).end_ns == 1040
+
+
+def test_on_one_clock_all_ranks_show_the_same_time() -> None:
+    """Step 1 is at 0 to 50 on rank 0 and, its host being late, at 40 to 90 on rank 1: both show 0 to 90."""
+    run = make_run(
+        [step(1, 0, 50), Row("a", KERNEL, STREAM_7, 5, 50), Row("next", KERNEL, STREAM_7, 60, 80)],
+        [Row("before", KERNEL, STREAM_7, 5, 30), step(1, 40, 90), Row("b", KERNEL, STREAM_7, 45, 90)],
+    )
+    clocks = Clocks(method="collective ends", reference=0, of_rank={0: RankClock(), 1: RankClock()})
+    lanes = read(draw(run, clocks=clocks, step=1))
+    assert lanes["0 GPU 0 stream 7"] == [("a", 5, 50, "COMPUTE"), ("next", 60, 80, "COMPUTE")]
+    assert lanes["1 GPU 0 stream 7"] == [("before", 5, 30, "COMPUTE"), ("b", 45, 90, "COMPUTE")]
+    assert read(draw(run, step=1))["0 GPU 0 stream 7"] == [("a", 5, 50, "COMPUTE")]
