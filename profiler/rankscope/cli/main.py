@@ -13,6 +13,7 @@ import traceback
 import typer
 
 from rankscope import __version__
+from rankscope.cli.advise import advise
 from rankscope.cli.analyze import analyze
 from rankscope.cli.dashboard import dashboard
 from rankscope.cli.demo import demo
@@ -32,6 +33,7 @@ app = typer.Typer(
     "waits for, and what to change.",
 )
 app.command()(analyze)
+app.command()(advise)
 app.command()(inspect)
 app.command()(demo)
 app.command()(dashboard)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +13,8 @@ from rankscope.correlate.device_events import device_events
 from rankscope.errors import UsageError
 from rankscope.model.report import Coverage, Report, Tool
 from rankscope.model.run import Run
+from rankscope.pipeline.advice import AdviseOptions, advise_run
+from rankscope.pipeline.buckets import RunBuckets, bucket_rows, collect_buckets
 from rankscope.pipeline.caused_waits import caused_waits
 from rankscope.pipeline.collective_rows import collective_rows
 from rankscope.pipeline.findings import find
@@ -53,11 +55,13 @@ class AnalyzeOptions:
         steps: step numbers to report and to take for steady figures; None = all.
         detail: "full" adds a row per communication event and rank, and lifts the limit on rows.
         labels: free text to keep in the report.
+        advise: what to predict of DDP's buckets beside the usual caps.
     """
 
     steps: frozenset[int] | None = None
     detail: Detail = "summary"
     labels: tuple[tuple[str, str], ...] = ()
+    advise: AdviseOptions = field(default_factory=AdviseOptions)
 
 
 def analyze(
@@ -97,12 +101,14 @@ class Analysis:
         report: the report.
         results: the windows' results.
         together: what needs all ranks.
+        buckets: the DDP buckets.
         origin_ns: absolute time of the report's zero.
     """
 
     report: Report
     results: tuple[WindowResults, ...]
     together: Together
+    buckets: RunBuckets
     origin_ns: int
 
 
@@ -130,6 +136,7 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
     unsteady = {s.step for s in steps if not s.steady}
     steady = sorted({s.step for s in steps if s.step is not None} - unsteady)
     together = put_together(run, results, steady)
+    buckets = collect_buckets(results, together)
     collectives = collective_rows(together, results, origin_ns, full=options.detail == "full")
     steps = with_durations(steps, together)
     facts = run_facts(run, results, origin_ns, steps, dict(options.labels))
@@ -147,15 +154,20 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
         collectives=collectives,
         communications=communication_rows(results, origin_ns) if options.detail == "full" else [],
         p2p=point_to_point_rows(together),
+        bucket_layouts=list(buckets.layouts),
+        buckets=bucket_rows(buckets, together, origin_ns, steady),
         straggler=straggler_section(together, steady),
         caused_waits=caused_waits(together),
+        advice=advise_run(run, buckets, together, steps, options.advise),
         problems=problem_rows([*run.problems, *notice_problems(run, results)]),
     )
     report = find(report)
     if options.detail == "summary":
         report = limit_rows(report)
     report = explain_undefined(report, run)
-    return Analysis(report=report, results=tuple(results), together=together, origin_ns=origin_ns)
+    return Analysis(
+        report=report, results=tuple(results), together=together, buckets=buckets, origin_ns=origin_ns
+    )
 
 
 def _check_steps(wanted: frozenset[int] | None, results: list[WindowResults]) -> None:

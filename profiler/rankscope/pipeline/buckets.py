@@ -143,7 +143,7 @@ def _layout_number(
         cap_mb=None if cap is None else cap / _BYTES_PER_MIB,
         buckets=[
             LayoutBucket(
-                index=index, size_bytes=_size_bytes(sent[i]), dtype=sent[i].dtype, parameters=names[index]
+                index=index, size_bytes=size_bytes(sent[i]), dtype=sent[i].dtype, parameters=names[index]
             )
             for index, i in enumerate(own)
         ],
@@ -169,7 +169,8 @@ def _parameter_names(
     return [[f"#{i} ({elements[i]} elements)" for i in bucket] for bucket in members], "gradient sizes"
 
 
-def _size_bytes(sent: SentBucket) -> int | None:
+def size_bytes(sent: SentBucket) -> int | None:
+    """Bytes that a bucket sends; None if unknown."""
     size = element_size_bytes(sent.dtype)
     return None if sent.elements is None or size is None else sent.elements * size
 
@@ -215,7 +216,7 @@ def _rows_of(window: WindowBuckets, together: Together, origin_ns: int, steady: 
     for i in range(len(window.events)):
         duration = int(times.finished_ns[i] - times.started_ns[i])
         hidden, transfer = int(times.hidden_ns[i]), _known(window.transfer_ns[i])
-        size = _size_bytes(window.sent[i])
+        size = size_bytes(window.sent[i])
         step = int(window.events.step[i])
         rows.append(
             BucketRow(

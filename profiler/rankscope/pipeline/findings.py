@@ -11,8 +11,10 @@ from rankscope.units import format_duration, format_ratio
 
 _SHARE_WORTH_SAYING = 0.05
 _SHARE_CRITICAL = 0.25
+_MOST_OF_COST = 0.9
 _SLOWDOWN_CRITICAL = 1.1
 _COVERAGE_WORTH_SAYING = 0.9
+_SAVING_WORTH_SAYING = 0.03
 
 
 def find(report: Report) -> Report:
@@ -82,7 +84,14 @@ def _straggler(report: Report) -> Iterator[Finding]:
     straggler = report.straggler
     if straggler is None or straggler.verdict != "found":
         return
-    cost = format_duration(straggler.cost_ns_per_step or 0)
+    cost, saved = straggler.cost_ns_per_step or 0, straggler.saved_ns_per_step
+    shorter = format_duration(cost if saved is None else saved)
+    hosts_next = saved is not None and saved < _MOST_OF_COST * cost
+    limit = (
+        f", not all of the {format_duration(cost)} that it costs, since the hosts of the other ranks are slow too"
+        if hosts_next
+        else ""
+    )
     who = (
         f"rank {straggler.rank}" if straggler.rank is not None else f"ranks {compact_ranks(straggler.ranks)}"
     )
@@ -93,7 +102,7 @@ def _straggler(report: Report) -> Iterator[Finding]:
         severity="critical" if (straggler.slowdown or 1.0) >= _SLOWDOWN_CRITICAL else "warning",
         rank=straggler.rank,
         step=None,
-        message=f"The others wait for {who}: a step would be {cost} shorter if it worked like its peers "
+        message=f"The others wait for {who}: a step would be {shorter} shorter if it worked like its peers{limit} "
         f"(confidence {straggler.confidence}).{_cause_sentence(straggler)}",
         hint=_CAUSE_HINTS.get(straggler.cause or "", "Compare this rank with its peers on the timeline."),
     )
@@ -117,4 +126,21 @@ _CAUSE_HINTS = {
     "network": "Its links are slower: check the switch port, cable and NIC of its host.",
 }
 
-_RULES = (_straggler, _exposed_communication, _unknown_operations)
+
+def _bucket_cap(report: Report) -> Iterator[Finding]:
+    """Another size of DDP buckets that makes the step shorter."""
+    advice = report.advice
+    if advice is None or advice.saving_ratio is None or advice.saving_ratio < _SAVING_WORTH_SAYING:
+        return
+    yield Finding(
+        rule="bucket-cap",
+        severity="warning",
+        rank=None,
+        step=None,
+        message=f"Buckets of another size are predicted to save {format_ratio(advice.saving_ratio)} of a step: "
+        f"{advice.reason}.",
+        hint=f"Pass {advice.code} to DistributedDataParallel; `rankscope advise` shows the predictions.",
+    )
+
+
+_RULES = (_straggler, _exposed_communication, _bucket_cap, _unknown_operations)

@@ -1,0 +1,131 @@
+"""A recorded backward over all ranks, and what it would be with nothing beside its compute."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankscope.advise.ddp_layout import Bucket, Gradient
+from rankscope.model.intervals import Int64, IntervalSet, covered_ns, union
+
+_LITTLE, _MUCH = 0.2, 0.8
+_MIN_SEGMENTS = 3
+_MAX_SLOWDOWN = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One backward that DDP synchronised, on all ranks; times are ns on the common clock.
+
+    Attributes:
+        step: its step.
+        gradients: in the order in which they became ready.
+        ready_ns: int64[r, g], when each gradient was in place.
+        issued_ns: int64[r, g], when the host thread was done with it; equal to `ready_ns` on CPU-only runs.
+        buckets: as they were sent: places in `gradients`.
+        sent_bytes: int64[b], bytes of each bucket on the network.
+        started_ns, finished_ns: int64[r, b], each bucket's communication.
+        host_ns: time in which a thread asks for one bucket; its compute stands still meanwhile on CPU-only runs.
+        start_delay_ns: from the request of a bucket to its start, where nothing else is in its way.
+        on_cpu: whether host threads compute.
+    """
+
+    step: int
+    gradients: tuple[Gradient, ...]
+    ready_ns: Int64
+    issued_ns: Int64
+    buckets: tuple[Bucket, ...]
+    sent_bytes: Int64
+    started_ns: Int64
+    finished_ns: Int64
+    host_ns: int
+    start_delay_ns: int
+    on_cpu: bool
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.ready_ns)
+
+    @property
+    def sent_ratio(self) -> float:
+        """Bytes on the network over bytes of the gradients: below 1 under a compression hook."""
+        return float(self.sent_bytes.sum()) / max(sum(b.size_bytes for b in self.buckets), 1)
+
+    @property
+    def transfers(self) -> IntervalSet:
+        """When some bucket was being transferred: from its last rank's start to its first end."""
+        return union(self.started_ns.max(axis=0), self.finished_ns.min(axis=0))
+
+    @property
+    def end_ns(self) -> int:
+        """When the last rank had all gradients, summed over ranks."""
+        return int(max(self.ready_ns[:, -1].max(), self.finished_ns.max()))
+
+    def launches_before(self) -> Int64:
+        """int64[g], number of buckets asked for before each gradient was in place."""
+        counts = np.zeros(len(self.gradients), np.int64)
+        last = -1
+        for bucket in self.buckets:
+            last = max(last, *bucket.gradients)
+            counts[last + 1 :] += 1
+        return counts
+
+
+def segments(recorded: Recorded) -> tuple[Int64, Int64]:
+    """Compute between one gradient and the next, and the part beside a transfer: int64[r, g - 1] ns each.
+
+    On CPU-only runs the time in which the thread asked for a bucket is taken out.
+    """
+    ready = recorded.ready_ns
+    duration = np.diff(ready, axis=1)
+    beside = np.stack([covered_ns(row[:-1], row[1:], recorded.transfers) for row in ready])
+    if recorded.on_cpu:
+        asked = np.diff(recorded.launches_before()) * recorded.host_ns
+        kept = np.maximum(duration - asked, 0)
+        beside = np.minimum(beside, kept)
+        duration = kept
+    return duration, beside
+
+
+def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
+    """By what factor transfers slow compute down, and whether the trace shows it.
+
+    Layers repeat: segments that end in gradients of the same sizes do the same work. Their median beside a transfer
+    over their median without one is the factor; classes count by their time. Without such pairs nothing is known: 1.
+    """
+    with_transfer: dict[tuple[int, int], list[int]] = defaultdict(list)
+    without: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for recorded in backwards:
+        duration, beside = segments(recorded)
+        for k in range(duration.shape[1]):
+            key = recorded.gradients[k].elements, recorded.gradients[k + 1].elements
+            for d, b in zip(duration[:, k].tolist(), beside[:, k].tolist(), strict=True):
+                if d > 0 and b >= _MUCH * d:
+                    with_transfer[key].append(d)
+                elif d > 0 and b <= _LITTLE * d:
+                    without[key].append(d)
+    ratios, weights = [], []
+    for key, slow in with_transfer.items():
+        free = without.get(key, [])
+        if min(len(slow), len(free)) >= _MIN_SEGMENTS:
+            ratios.append(float(np.median(slow) / np.median(free)))
+            weights.append(float(sum(slow)))
+    if not ratios:
+        return 1.0, False
+    return float(np.clip(_weighted_median(ratios, weights), 1.0, _MAX_SLOWDOWN)), True
+
+
+def _weighted_median(values: list[float], weights: list[float]) -> float:
+    order = np.argsort(values)
+    reached = np.cumsum(np.array(weights)[order])
+    return values[int(order[int(np.searchsorted(reached, reached[-1] / 2))])]
+
+
+def free_segments(recorded: Recorded, slowdown: float) -> Int64:
+    """`segments` as they would be without any transfer beside them, int64[r, g - 1] ns."""
+    duration, beside = segments(recorded)
+    free: Int64 = np.rint(duration - beside + beside / slowdown).astype(np.int64)
+    return free

@@ -1,0 +1,210 @@
+"""Step time, exposed communication and overlap for any sizes of buckets, and which to choose."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankscope.advise.backward import Recorded, slowdown_of
+from rankscope.advise.ddp_layout import MIB, Bucket, caps_of
+from rankscope.advise.network import Network
+from rankscope.advise.replay_layout import Beside, Replayed, replay_layout
+from rankscope.model.intervals import covered_ns
+
+_CAPS_MB = (0.25, 0.5, 1, 2, 3, 5, 8, 12, 16, 25, 35, 50, 75, 100, 150, 200, 300, 500, 1000)
+_PLATEAU = 0.01
+_LEAST_ERROR = 0.05
+_MAX_DRAG = 4.0
+_MIN_BESIDE = 0.1
+
+LayoutRule = Callable[[Sequence[int]], list[Bucket]]
+"""Caps in bytes -> buckets in index order, over gradients in ready order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """What a layout would give, in ns, medians over the recorded steps."""
+
+    buckets: int
+    step_ns: int
+    step_low_ns: int
+    step_high_ns: int
+    exposed_ns: int
+    overlap_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A run as the predictions see it.
+
+    Attributes:
+        backwards: the synchronised backwards of the steady steps, on all ranks.
+        step_ns: measured duration of those steps, median.
+        network: what an all-reduce costs.
+        beside: what compute and communication do to one another.
+        slowdown_known, drag_known: whether the trace shows those two factors.
+        replay_error: replayed over measured backward with the layout in use, less 1.
+    """
+
+    backwards: tuple[Recorded, ...]
+    step_ns: int
+    network: Network
+    beside: Beside
+    slowdown_known: bool
+    drag_known: bool
+    replay_error: float
+
+
+def build_model(backwards: Sequence[Recorded], step_ns: int, network: Network) -> Model:
+    """The model of a run.
+
+    Args:
+        backwards: at least one.
+        step_ns: measured duration of a step, median.
+        network: fitted, from a calibration or from the run's own transfers.
+    """
+    slowdown, slowdown_known = slowdown_of(list(backwards))
+    drag, drag_known = (1.0, False)
+    if network.source == "calibration":
+        drag, drag_known = drag_of(backwards, network)
+    beside = Beside(slowdown=slowdown, drag=drag)
+    ratios = []
+    for recorded in backwards:
+        replayed = replay_layout(recorded, recorded.buckets, network.transfer_ns, beside).end_ns
+        ratios.append(replayed / max(recorded.end_ns - int(recorded.ready_ns[:, 0].min()), 1))
+    return Model(
+        backwards=tuple(backwards),
+        step_ns=step_ns,
+        network=network,
+        beside=beside,
+        slowdown_known=slowdown_known,
+        drag_known=drag_known,
+        replay_error=float(np.median(ratios)) - 1,
+    )
+
+
+def drag_of(backwards: Sequence[Recorded], network: Network) -> tuple[float, bool]:
+    """By what factor compute slows transfers down, against a calibration on an idle network; and whether that shows.
+
+    Transfers that overlap one another share the network, so only their union and the sum of their work count. The
+    part of the union after the last rank's compute runs at full speed: the work that it leaves was done beside compute.
+    """
+    beside_ns = work_beside_ns = 0.0
+    for recorded in backwards:
+        busy = recorded.transfers
+        computed = recorded.ready_ns[:, -1].max()
+        inside = float(covered_ns(recorded.ready_ns[:1, 0] * 0, np.array([computed]), busy)[0])
+        work = sum(network.transfer_ns(size) for size in recorded.sent_bytes.tolist())
+        beside_ns += inside
+        work_beside_ns += work - (busy.length_ns - inside)
+    total = sum(recorded.transfers.length_ns for recorded in backwards)
+    if beside_ns < _MIN_BESIDE * total or work_beside_ns <= 0:
+        return 1.0, False
+    return float(np.clip(beside_ns / work_beside_ns, 1.0, _MAX_DRAG)), True
+
+
+def predict(
+    model: Model,
+    rule: LayoutRule,
+    caps: Sequence[int],
+    *,
+    network: Network | None = None,
+    sent_ratio: float | None = None,
+) -> Predicted:
+    """What caps would give.
+
+    The change of the replayed backward is added to the measured step, so what the replay leaves out stays as it was
+    measured. The band comes from the fit's deviation (at least 5 %, the same for both layouts), from how far the replay
+    is off, and from how much the steps disagree.
+
+    Args:
+        model: the run.
+        rule: how caps become buckets.
+        caps: bytes; the last one holds for all further buckets.
+        network: another network than the fitted one.
+        sent_ratio: another ratio of bytes on the network to bytes of the gradients.
+    """
+    layout = rule(caps)
+    chosen = network or model.network
+
+    def changes(factor: float) -> tuple[dict[int, float], list[Replayed]]:
+        by_step: dict[int, float] = defaultdict(float)
+        found = []
+        for recorded in model.backwards:
+            before = _replay(model, recorded, recorded.buckets, model.network, None, factor)
+            after = _replay(model, recorded, layout, chosen, sent_ratio, factor)
+            by_step[recorded.step] += after.end_ns - before.end_ns
+            found.append(after)
+        return by_step, found
+
+    by_step, replayed = changes(1.0)
+    change = float(np.median(list(by_step.values())))
+    error = max(model.network.error, _LEAST_ERROR)
+    apart = [float(np.median(list(changes(factor)[0].values()))) for factor in (1 - error, 1 + error)]
+    scatter = float(np.median([abs(c - change) for c in by_step.values()]))
+    slack = abs(model.replay_error * change) + scatter
+    step = max(model.step_ns + change, 1.0)
+    communication = float(np.median([r.communication_ns for r in replayed]))
+    exposed = float(np.median([r.exposed_ns for r in replayed]))
+    return Predicted(
+        buckets=len(layout),
+        step_ns=round(step),
+        step_low_ns=round(max(model.step_ns + min(apart[0], apart[1], change) - slack, 1.0)),
+        step_high_ns=round(model.step_ns + max(apart[0], apart[1], change) + slack),
+        exposed_ns=round(exposed),
+        overlap_ratio=max(1 - exposed / communication, 0.0) if communication > 0 else None,
+    )
+
+
+def _replay(
+    model: Model,
+    recorded: Recorded,
+    layout: Sequence[Bucket],
+    network: Network,
+    sent_ratio: float | None,
+    factor: float,
+) -> Replayed:
+    return replay_layout(
+        recorded,
+        layout,
+        lambda size: factor * network.transfer_ns(size),
+        model.beside,
+        sent_ratio=sent_ratio,
+    )
+
+
+def usual_caps(total_bytes: int, current_mb: float | None) -> list[float]:
+    """Caps worth trying for a model, in MiB: the usual ones up to the first that holds all of it, and the current one.
+
+    >>> usual_caps(6 << 20, 4.0)
+    [0.25, 0.5, 1, 2, 3, 4.0, 5, 8]
+    """
+    caps: list[float] = []
+    for cap in _CAPS_MB:
+        caps.append(cap)
+        if cap * MIB >= total_bytes:
+            break
+    return sorted({*caps, *([current_mb] if current_mb is not None else [])})
+
+
+def choose(predictions: Sequence[tuple[float, Predicted]], current_mb: float | None) -> float:
+    """The cap to recommend: of those within 1 % of the least step time, the one nearest to the cap in use.
+
+    Args:
+        predictions: (cap in MiB, what it gives), at least one.
+        current_mb: the cap in use, if known; without one the middle of the plateau is taken.
+    """
+    least = min(p.step_ns for _, p in predictions)
+    plateau = [cap for cap, p in predictions if p.step_ns <= (1 + _PLATEAU) * least]
+    if current_mb is None:
+        return plateau[len(plateau) // 2]
+    return min(plateau, key=lambda cap: (abs(math.log(cap / current_mb)), cap))
+
+
+def caps_in_bytes(cap_mb: float) -> tuple[int, ...]:
+    """Caps of `bucket_cap_mb=cap_mb`."""
+    return caps_of(cap_mb)
