@@ -46,14 +46,14 @@ def recorded(
     )
 
 
-def four_gradients(**more: int) -> Recorded:
+def four_gradients(*, host_ns: int = 0) -> Recorded:
     """Two ranks, gradients ready every 1000 ns; rank 1 begins 500 ns later. One bucket with all, 4 us long."""
     return recorded(
         ready=[[1000, 2000, 3000, 4000], [1500, 2500, 3500, 4500]],
         cap=4 * KB,
         started=[[4000], [4500]],
         finished=[[8500], [8500]],
-        **more,
+        host_ns=host_ns,
     )
 
 
