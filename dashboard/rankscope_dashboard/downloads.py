@@ -8,34 +8,23 @@ from functools import partial
 import streamlit as st
 
 from rankscope.renderers.to_csv import CSV_TABLES, render_csv
-from rankscope.renderers.to_html import render_html
 from rankscope.renderers.to_json import render_json
 from rankscope.renderers.to_markdown import render_markdown
-from rankscope_dashboard.perfetto import merged_trace_text
+from rankscope_dashboard.pages import render_page
 from rankscope_dashboard.visit import Visit
 
 
 def show_downloads(visit: Visit) -> None:
     """Draw the menu of downloads; each file is made when it is asked for."""
-    report = visit.report
+    report, run = visit.report, visit.run
     with st.popover("Download", icon=":material/download:", width="stretch"):
-        _offer("Report (HTML)", "report.html", "text/html", lambda: render_html(report))
-        _offer("Report (Markdown)", "report.md", "text/markdown", lambda: render_markdown(report))
-        _offer("Report (JSON)", "report.json", "application/json", lambda: render_json(report))
-        _offer(
-            "Trace for Perfetto",
-            "merged.pt.trace.json",
-            "application/json",
-            lambda: merged_trace_text(visit.run),
-        )
+        _offer("Report (HTML)", "report.html", "text/html", partial(render_page, run.store, run.id))
+        _offer("Report (Markdown)", "report.md", "text/markdown", partial(render_markdown, report))
+        _offer("Report (JSON)", "report.json", "application/json", partial(render_json, report))
+        st.link_button("Trace of all ranks (Perfetto)", f"api/v1/runs/{run.id}/trace", type="tertiary")
         for table in CSV_TABLES:
             if getattr(report, table):
-                _offer(
-                    f"{table} (CSV)",
-                    f"{table}.csv",
-                    "text/csv",
-                    partial(render_csv, report, table),
-                )
+                _offer(f"{table} (CSV)", f"{table}.csv", "text/csv", partial(render_csv, report, table))
 
 
 def _offer(label: str, name: str, mime: str, make: Callable[[], str]) -> None:

@@ -1,13 +1,12 @@
-"""Runs from the store, and from the visitor's own private one.
+"""Runs from the store, and what was read of them.
 
-A private upload lies in a temporary store that only the session of its visitor knows, and that goes with it. What
-is read is kept in bounded caches under the digest of a run's content, so that it never outlives its run's change.
+What is read is kept in bounded caches under the digest of a run's content, so that nothing outlives a change of its
+run. All visitors share the store and the caches; a session holds nothing but its own choices and uploads.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,28 +17,18 @@ from rankscope.model.report import Report
 from rankscope.model.timeline import Timeline
 from rankscope.model.timeline_view import split_tracks
 from rankscope.store import RunRecord, RunStatus, Store, open_store
-
-STORE_VARIABLE = "RANKSCOPE_STORE"
-"""Environment variable with the URL of the store, set by `rankscope dashboard`."""
+from rankscope_dashboard.server import SPOOL_VARIABLE, STORE_VARIABLE
 
 DEFAULT_STORE = "rankscope-runs"
-_PRIVATE = "private-store"
 _REPORTS, _TIMELINES, _TABLES = 24, 4, 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRun:
-    """A run that the visitor may see.
-
-    Attributes:
-        store: where it is kept.
-        record: what the store's list says of it.
-        is_private: whether only this visitor sees it.
-    """
+    """A run of the store: the store, and what its list says of the run."""
 
     store: Store
     record: RunRecord
-    is_private: bool
 
     @property
     def id(self) -> str:
@@ -47,55 +36,25 @@ class StoredRun:
         return self.record.run_id
 
 
-def shared_store() -> Store:
+def open_shared_store() -> Store:
     """The store that all visitors share."""
-    return _open_store(os.environ.get(STORE_VARIABLE, DEFAULT_STORE))
+    return _open_store(os.environ.get(STORE_VARIABLE, DEFAULT_STORE), os.environ.get(SPOOL_VARIABLE))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _open_store(url: str) -> Store:
-    return open_store(url)
-
-
-@dataclass(frozen=True, slots=True)
-class _PrivateStore:
-    """A store in a folder that is removed with the last reference to it, which the visitor's session holds."""
-
-    store: Store
-    folder: tempfile.TemporaryDirectory[str]
-
-
-def private_store() -> Store:
-    """The store that only this visitor sees; it is made by the first call and goes with the session."""
-    if _PRIVATE not in st.session_state:
-        folder = tempfile.TemporaryDirectory(prefix="rankscope-private-", ignore_cleanup_errors=True)
-        st.session_state[_PRIVATE] = _PrivateStore(open_store(folder.name), folder)
-    kept: _PrivateStore = st.session_state[_PRIVATE]
-    return kept.store
-
-
-def list_private_runs() -> list[RunRecord]:
-    """The visitor's private runs, newest first."""
-    return private_store().list_runs() if _PRIVATE in st.session_state else []
+def _open_store(url: str, spool: str | None) -> Store:
+    return open_store(url, spool=spool)
 
 
 def find_run(run_id: str) -> StoredRun | RunStatus:
     """The run, or how far it has come if it is not ready.
 
     Raises:
-        RunNotFoundError: this visitor can see no such run.
+        RunNotFoundError: there is no such run.
     """
-    if _PRIVATE in st.session_state:
-        try:
-            store = private_store()
-            return StoredRun(store=store, record=store.record(run_id), is_private=True)
-        except RunNotFoundError:
-            pass
-    store = shared_store()
+    store = open_shared_store()
     status = store.status(run_id)
-    if status.state != "ready":
-        return status
-    return StoredRun(store=store, record=store.record(run_id), is_private=False)
+    return StoredRun(store=store, record=store.record(run_id)) if status.state == "ready" else status
 
 
 def load_report(run: StoredRun) -> Report:

@@ -72,9 +72,8 @@ def draw() -> None:
         show_title(words)
         show_nothing(
             "This run is not here",
-            f"No run {place.run!r} can be seen from here: it was deleted, it is somebody's private upload, or the link "
-            "belongs to another store.",
-            "The runs that you can see are listed under Runs.",
+            f"The store holds no run {place.run!r}: it was deleted, or the link belongs to another store.",
+            "All runs of this store are listed under Runs.",
         )
 
 
@@ -102,10 +101,7 @@ def _draw_menu(run: StoredRun | None, current: ViewWords) -> None:
         _menu_button(RUNS, current, None)
         if run is None:
             return
-        about = (
-            "private: only you see it, until you close this page" if run.is_private else run.record.created_at
-        )
-        st.html(f'<p class="rs-run">{safe(run.record.name)}</p><p>{safe(about)}</p>')
+        st.html(f'<p class="rs-run">{safe(run.record.name)}</p><p>{safe(run.record.created_at)}</p>')
         for words in RUN_VIEWS:
             _menu_button(words, current, run.id)
 

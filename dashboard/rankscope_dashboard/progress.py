@@ -6,7 +6,7 @@ import streamlit as st
 
 from rankscope.errors import RunNotFoundError
 from rankscope.store import RunStatus
-from rankscope_dashboard.load import shared_store
+from rankscope_dashboard.load import open_shared_store
 from rankscope_dashboard.show import safe, show_nothing
 
 _REFRESH_SECONDS = 0.7
@@ -29,7 +29,7 @@ def show_progress(status: RunStatus) -> None:
 @st.fragment(run_every=_REFRESH_SECONDS)
 def _follow(run_id: str) -> None:
     try:
-        status = shared_store().status(run_id)
+        status = open_shared_store().status(run_id)
     except RunNotFoundError:
         st.rerun()
     if status.state not in _WORDS:

@@ -23,6 +23,7 @@ from rankscope_dashboard.auth import LOGIN_PATH, SHORTEST_TOKEN, Access, Login
 from rankscope_dashboard.limits import Limits
 from rankscope_dashboard.merged import MergedTraces
 from rankscope_dashboard.supervisor import Supervisor
+from rankscope_dashboard.theme import THEME
 from rankscope_dashboard.uploads import Uploads
 
 STORE_VARIABLE = "RANKSCOPE_STORE"
@@ -112,7 +113,7 @@ def build_app(options: ServerOptions, *, store: Store | None = None) -> Any:  # 
     check_options(options)
     store = store or open_store(options.store, spool=options.spool)
     os.environ[STORE_VARIABLE], os.environ[SPOOL_VARIABLE] = store.url, str(store.spool)
-    for name, value in _STREAMLIT.items():
+    for name, value in (_STREAMLIT | THEME).items():
         config.set_option(name, value)
     supervisor = Supervisor(store, options.limits)
     uploads = Uploads(store, options.limits, supervisor.notify)

@@ -30,6 +30,11 @@ def label_text(text: str, limit: int = 40) -> str:
     return escape_markdown(text, limit)
 
 
+def option_text(text: str, limit: int = 120) -> str:
+    """Text for the option of a widget, which is shown as it is."""
+    return make_inert(text, limit)
+
+
 def current_theme() -> Theme:
     """Whether the visitor's page is light or dark."""
     return "dark" if st.context.theme.type == "dark" else "light"

@@ -78,7 +78,7 @@ COMPARE = ViewWords(
     title="Compare",
     icon=":material/compare_arrows:",
     shows="Two runs side by side: what got better, what got worse, and what changed beyond chance.",
-    act='Choose the run from before the change; a verdict of "worse" here is what the CI gate would fail on.',
+    act="Choose the run from before the change; significant means more than steps differ among themselves.",
 )
 LEARN = ViewWords(
     slug="learn",

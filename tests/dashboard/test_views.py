@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import rankscope_dashboard
-from rankscope_dashboard.load import STORE_VARIABLE
+from rankscope_dashboard.server import STORE_VARIABLE
 from rankscope_dashboard.words import RUN_VIEWS
 from support.dashboard_runs import ViewRuns
 

@@ -30,9 +30,10 @@ def build_step_comparison(comparison: Comparison, base_name: str, head_name: str
         }
         for name, values, part in sides
     ]
+    longest = max(len(values) for _, values, _ in sides)
     layout = {
         "height": _HEIGHT_PX,
-        "xaxis": {"title": {"text": "steady step"}, "tickformat": "d", "showgrid": False},
+        "xaxis": {"title": {"text": "steady step"}, "dtick": max(1, longest // 20), "showgrid": False},
         "yaxis": {"title": {"text": "hidden, %"}, "range": [0, 104]},
     }
     return {"data": data, "layout": layout}

@@ -20,7 +20,7 @@ from rankscope.renderers.tables import (
     text_cell,
 )
 from rankscope.renderers.undefined import Reasons, make_path
-from rankscope_dashboard.show import label_text, show_notes, show_nothing, show_table, show_title
+from rankscope_dashboard.show import option_text, show_notes, show_nothing, show_table, show_title
 from rankscope_dashboard.visit import Visit
 from rankscope_dashboard.words import COLLECTIVES
 
@@ -35,18 +35,18 @@ _ORDERS = {
 _COLUMNS = (
     Column(label="No."),
     Column(label="Step", term="Step"),
-    Column(label="Operation", numeric=False),
+    Column(label="Op", numeric=False),
     Column(label="Group", numeric=False),
     Column(label="Size"),
     Column(label="Ranks"),
-    Column(label="Longest wait"),
+    Column(label="Max wait"),
     Column(label="Median wait"),
     Column(label="Transfer"),
-    Column(label="Lateness"),
-    Column(label="Last rank"),
+    Column(label="Lateness", term="Lateness"),
+    Column(label="Last"),
     Column(label="Hidden", term="Hidden"),
-    Column(label="Bus bandwidth", term="Bus bandwidth"),
-    Column(label="Matched by", numeric=False),
+    Column(label="Bus", term="Bus bandwidth"),
+    Column(label="Match", numeric=False),
 )
 
 
@@ -78,10 +78,10 @@ def _filter(rows: Sequence[CollectiveRow]) -> list[CollectiveRow]:
     """The rows that the visitor's filters let through, in the order chosen."""
     left, middle, right, last = st.columns(4)
     ops = left.multiselect(
-        "Operation", sorted({row.op for row in rows}), format_func=label_text, key="filter-op"
+        "Operation", sorted({row.op for row in rows}), format_func=option_text, key="filter-op"
     )
     groups = middle.multiselect(
-        "Group", sorted({row.group for row in rows}), format_func=label_text, key="filter-group"
+        "Group", sorted({row.group for row in rows}), format_func=option_text, key="filter-group"
     )
     steps = right.multiselect(
         "Step", sorted({row.step for row in rows if row.step is not None}), key="filter-step"

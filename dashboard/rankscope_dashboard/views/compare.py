@@ -19,10 +19,10 @@ from rankscope.renderers.comparison_tables import (
 )
 from rankscope.store import RunRecord
 from rankscope_dashboard.figures.steps import build_step_comparison
-from rankscope_dashboard.load import StoredRun, find_run, list_private_runs, load_report, shared_store
+from rankscope_dashboard.load import StoredRun, find_run, load_report, open_shared_store
 from rankscope_dashboard.places import read_parameter, remember
 from rankscope_dashboard.show import (
-    label_text,
+    option_text,
     safe,
     show_figure,
     show_heading,
@@ -36,12 +36,13 @@ from rankscope_dashboard.words import COMPARE
 
 WITH = "with"
 _MOST_CHOICES = 2_000
+_PARTS = 100
 
 
 def show(visit: Visit) -> None:
     """Draw the comparison of a run with another one."""
     show_title(COMPARE)
-    others = [r for r in [*list_private_runs(), *shared_store().list_runs()] if r.run_id != visit.run.id]
+    others = [r for r in open_shared_store().list_runs() if r.run_id != visit.run.id]
     if not others:
         show_nothing(
             "Nothing to compare with", "This is the only run.", "Upload another one, from before the change."
@@ -77,7 +78,7 @@ def _choose(others: list[RunRecord]) -> RunRecord | None:
 
 def _name(record: RunRecord) -> str:
     tags = ", ".join(f"{key}={value}" for key, value in record.tags.items())
-    return label_text(
+    return option_text(
         " · ".join(part for part in (record.name, record.created_at[:16].replace("T", " "), tags) if part),
         120,
     )
@@ -105,7 +106,7 @@ def _show(comparison: Comparison, base_name: str, visit: Visit) -> None:
         if table.rows:
             show_heading(SCOPE_TITLES[scope])
             show_table(table, key=f"compared-{scope}")
-    parts = build_part_table(comparison)
+    parts = build_part_table(comparison, _PARTS)
     if parts.rows:
         show_heading(parts.title, "Where the difference comes from, the largest first.")
         show_table(parts, key="compared-parts")

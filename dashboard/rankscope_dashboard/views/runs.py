@@ -1,4 +1,4 @@
-"""All runs: those of the store and the visitor's private ones, and how overlap went from run to run."""
+"""All runs of the store, the place to upload another one, and how overlap went from run to run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankscope.renderers.tables import (
 )
 from rankscope.store import RunRecord, RunStatus
 from rankscope_dashboard.figures.trend import build_trend
-from rankscope_dashboard.load import list_private_runs, private_store, shared_store
+from rankscope_dashboard.load import open_shared_store
 from rankscope_dashboard.places import go_to
 from rankscope_dashboard.show import (
     label_text,
@@ -28,6 +28,7 @@ from rankscope_dashboard.show import (
     show_table,
     show_title,
 )
+from rankscope_dashboard.upload_component import own_uploads, show_upload
 from rankscope_dashboard.words import COMPARE, OVERVIEW, RUNS
 
 _SHOWN = 500
@@ -48,30 +49,34 @@ _COLUMNS = (
 def show() -> None:
     """Draw the list of runs."""
     show_title(RUNS)
-    _show_pending(shared_store().pending())
+    show_upload(_open_run)
+    store = open_shared_store()
+    _show_pending(store.pending())
     query = st.text_input(
         "Search", placeholder="name, device, backend or key=value of a tag", key="search", bind="query-params"
     )
-    private = list_private_runs()
-    everything = [*private, *shared_store().list_runs()]
-    found = [*private, *shared_store().list_runs(query or "")] if query else everything
+    everything = store.list_runs()
+    found = store.list_runs(query) if query else everything
     if not everything:
         show_nothing(
             "No runs yet",
             "The store is empty.",
             "Upload the trace files of a run above, or send them with: rankscope push RUN --to URL --name NAME",
         )
-        return
-    if not found:
+    elif not found:
         show_nothing("No run matches", f"None of {len(everything):,} runs has all of these words: {query}.")
-        return
-    _show_list(found, {record.run_id for record in private})
-    _show_trend(found)
+    else:
+        _show_list(found)
+        _show_trend(found)
 
 
-def _show_list(records: list[RunRecord], private: set[str]) -> None:
+def _open_run(run_id: str) -> None:
+    go_to(run_id, OVERVIEW.slug)
+
+
+def _show_list(records: list[RunRecord]) -> None:
     shown = records[:_SHOWN]
-    rows = [_cells(record, record.run_id in private) for record in shown]
+    rows = [_cells(record) for record in shown]
     notes = [f"Shown: the newest {_SHOWN:,} of {len(records):,} runs."] if len(records) > _SHOWN else []
     table = Table(title="Runs", columns=_COLUMNS, rows=tuple(rows), notes=tuple(notes))
     actions = st.container()
@@ -83,15 +88,15 @@ def _show_list(records: list[RunRecord], private: set[str]) -> None:
         selection_mode=["multi-row", "single-cell"],
     )
     with actions:
-        _show_actions([shown[row] for row in chosen.selection.rows if row < len(shown)], private)
+        _show_actions([shown[row] for row in chosen.selection.rows if row < len(shown)])
 
 
-def _cells(record: RunRecord, is_private: bool) -> tuple[Cell, ...]:
+def _cells(record: RunRecord) -> tuple[Cell, ...]:
     ranks = f"{record.ranks:,}"
     if record.world_size is not None and record.world_size != record.ranks:
         ranks += f" of {record.world_size:,}"
     return (
-        text_cell(f"{record.name} (private)" if is_private else record.name),
+        text_cell(record.name),
         text_cell(record.created_at[:16].replace("T", " ")),
         Cell(text=ranks, value=record.ranks),
         text_cell(record.device or record.backend or ""),
@@ -110,7 +115,7 @@ def _name_straggler(record: RunRecord) -> str:
     return {"none": "none", "inconclusive": "cannot be told"}.get(record.straggler or "", "")
 
 
-def _show_actions(picked: list[RunRecord], private: set[str]) -> None:
+def _show_actions(picked: list[RunRecord]) -> None:
     """What can be done with the ticked runs."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(picked) == 2:
@@ -127,19 +132,19 @@ def _show_actions(picked: list[RunRecord], private: set[str]) -> None:
                 st.html(
                     f"<p>Delete {safe(', '.join(record.name for record in picked))} for everyone, for ever?</p>"
                 )
-                st.button("Delete", key="delete", type="primary", on_click=_delete, args=(picked, private))
+                st.button("Delete", key="delete", type="primary", on_click=_delete, args=(picked,))
         else:
             show_notes(["Click a run to open it. Tick runs to compare two of them, or to delete."])
 
 
-def _delete(picked: list[RunRecord], private: set[str]) -> None:
+def _delete(picked: list[RunRecord]) -> None:
     for record in picked:
-        (private_store() if record.run_id in private else shared_store()).delete(record.run_id)
+        open_shared_store().delete(record.run_id)
     st.toast(f"Deleted {len(picked)} run{'s' if len(picked) > 1 else ''}.")
 
 
 def _remove(run_id: str) -> None:
-    shared_store().delete(run_id)
+    open_shared_store().delete(run_id)
 
 
 def _open_clicked(run_ids: list[str]) -> None:
@@ -149,25 +154,28 @@ def _open_clicked(run_ids: list[str]) -> None:
 
 
 def _show_pending(pending: list[RunStatus]) -> None:
+    """The visitor's own uploads that are not in the store yet; of others' only how many there are."""
+    own = set(own_uploads())
+    others = sum(status.run_id not in own and status.state != "failed" for status in pending)
+    if others:
+        show_notes([f"{others:,} other upload{'s are' if others > 1 else ' is'} on the way."])
     for status in pending:
-        failed = status.state == "failed"
-        tone, words = ("error", "failed") if failed else ("info", status.state)
-        with st.container(border=True, horizontal=True, vertical_alignment="center"):
-            st.html(
-                f'<div class="rs-finding"><span class="rs-badge rs-{tone}">{words}</span>'
-                f'<span class="rs-place">{safe(status.name)}</span>'
-                f"{f'<p>{safe(status.message)}</p>' if status.message else ''}</div>"
-            )
-            st.button(
-                "Look", key=f"look-{status.run_id}", on_click=go_to, args=(status.run_id, OVERVIEW.slug)
-            )
-            if failed:
-                st.button(
-                    "Remove",
-                    key=f"remove-{status.run_id}",
-                    on_click=_remove,
-                    args=(status.run_id,),
-                )
+        if status.run_id in own:
+            _show_own(status)
+
+
+def _show_own(status: RunStatus) -> None:
+    has_failed = status.state == "failed"
+    message = f"<p>{safe(status.message)}</p>" if status.message else ""
+    tone = "error" if has_failed else "info"
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.html(
+            f'<div class="rs-finding"><span class="rs-badge rs-{tone}">{status.state}</span>'
+            f'<span class="rs-place">{safe(status.name)}</span>{message}</div>'
+        )
+        st.button("Look", key=f"look-{status.run_id}", on_click=_open_run, args=(status.run_id,))
+        if has_failed:
+            st.button("Remove", key=f"remove-{status.run_id}", on_click=_remove, args=(status.run_id,))
 
 
 def _show_trend(records: list[RunRecord]) -> None:

@@ -20,7 +20,7 @@ from rankscope_dashboard.figures.arrivals import arrivals_of, build_one_arrival
 from rankscope_dashboard.load import load_table
 from rankscope_dashboard.places import go_to
 from rankscope_dashboard.show import (
-    label_text,
+    option_text,
     safe,
     show_figure,
     show_heading,
@@ -70,7 +70,7 @@ def _show_verdict(straggler: Straggler) -> None:
         others = [f"Confidence {straggler.confidence}: {straggler.reason}."]
         if straggler.slowdown is not None:
             others.append(
-                f"With its own work like that of its peers, steps would be {straggler.slowdown:.2f} x as fast."
+                f"Steps take {straggler.slowdown:.2f} times as long as with its own work like that of its peers."
             )
     st.html(
         f'<div class="rs-verdict"><p>{safe(first)}</p>{"".join(f"<p>{safe(other)}</p>" for other in others)}</div>'
@@ -101,14 +101,20 @@ def _show_cause(visit: Visit, straggler: Straggler) -> None:
     if straggler.verdict != "found":
         return
     show_heading("Why", "What takes the late rank longer than its peers, the greatest difference first.")
-    lost = format_duration(straggler.cause_ns_per_step or 0)
-    where = f" in {straggler.cause_stage}" if straggler.cause_stage else ""
-    name = f", {straggler.cause_name}" if straggler.cause_name else ""
-    cause = f"{straggler.cause}: {lost} per step{where}{name}. " if straggler.cause else "No single cause. "
-    st.html(f'<div class="rs-finding"><p>{safe(cause + (straggler.cause_reason or ""))}</p></div>')
+    st.html(f'<div class="rs-finding"><p>{safe(_say_cause(straggler))}</p></div>')
     evidence = build_evidence_table(visit.report, _ROWS)
     if evidence.rows:
         show_table(evidence, key="evidence")
+
+
+def _say_cause(straggler: Straggler) -> str:
+    reason = (straggler.cause_reason or "no reason is given").rstrip(".")
+    if straggler.cause is None:
+        return f"No single cause: {reason}."
+    lost = format_duration(straggler.cause_ns_per_step or 0)
+    where = f" in {straggler.cause_stage}" if straggler.cause_stage else ""
+    name = f", {straggler.cause_name}" if straggler.cause_name else ""
+    return f"Cause: {straggler.cause}. It loses {lost} per step against its peers{where}{name}: {reason}."
 
 
 def _show_latest(visit: Visit) -> None:
@@ -162,6 +168,6 @@ def _show_one(visit: Visit) -> None:
 def _name_collective(row: CollectiveRow) -> str:
     step = "outside steps" if row.step is None else f"step {row.step}"
     late = format_duration(row.lateness_ns or 0)
-    return label_text(
+    return option_text(
         f"#{row.index}, {step}, {row.op} in {row.group}: rank {row.last_rank} came {late} late", 140
     )
