@@ -110,6 +110,7 @@ def test_the_cause_of_a_late_rank(
     # Launch rows of a few us come with every further kernel.
     assert found.cost_ns_per_step == pytest.approx(3 * MS, abs=30_000)
     assert found.cause_ns_per_step == pytest.approx(3 * MS, abs=30_000)
+    assert found.saved_ns_per_step == pytest.approx(3 * MS, abs=30_000)
 
 
 ROW_OF = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}
@@ -154,3 +155,23 @@ def test_links_between_hosts_are_not_compared_with_links_inside_one(tmp_path: Pa
     work, groups = mesh({(0, 2), (1, 3)})
     found = straggler_of(tmp_path, work, groups, ranks_per_host=2)
     assert (found.verdict, found.cause) == ("none", None)
+
+
+def test_hosts_that_are_slow_behind_the_wait_limit_what_a_step_would_gain(tmp_path: Path) -> None:
+    def work(first_ms: int) -> tuple[Item, ...]:
+        return (
+            gemm(first_ms * MS),
+            *reduce_over(WORLD),
+            HostWork(duration_ns=6 * MS),
+            gemm(MS),
+            *reduce_over(WORLD),
+        )
+
+    found = straggler_of(tmp_path, {rank: work(8 if rank == SLOW else 1) for rank in RANKS})
+    assert (found.rank, found.cause) == (SLOW, "compute")
+    # Measured: 8 ms, transfer to 9, the second kernel (launched at 6) to 10, transfer to 11.
+    # Like its peers, by devices alone: 1 ms, transfer to 2, kernel to 3, transfer to 4: 7 ms less.
+    assert found.cost_ns_per_step == pytest.approx(7 * MS, abs=60_000)
+    # But every host launches the second kernel at 6 ms only: kernel to 7, transfer to 8: 3 ms less.
+    assert found.saved_ns_per_step == pytest.approx(3 * MS, abs=60_000)
+    assert found.slowdown == pytest.approx(11 / 8, rel=0.02)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ Verdict = Literal["found", "none", "inconclusive"]
 Confidence = Literal["high", "medium", "low"]
 
 _BATCH = 8
-_SIMILAR = 0.9
+_SIMILAR = 0.6
 _MIN_STEPS = 3
 _MANY_STEPS = 5
 _REPLAY_TOLERANCE = 0.02
@@ -78,6 +78,8 @@ class StragglerResult:
         culprit: the set that is named, and its cost.
         confidence: of a verdict "found".
         slowdown: measured over replayed length of the steps; None where the replay is off by more than 2 %.
+        saved_ns: int64[s], by how much each step would really be shorter: the cost, less what the hosts of the other
+            ranks would then make them wait for (`with_saving`); None if nobody is named.
         reason: one sentence.
         costs: of all candidates.
         steps: the steps.
@@ -90,6 +92,12 @@ class StragglerResult:
     reason: str
     costs: tuple[Cost, ...]
     steps: StepTimes
+    saved_ns: Int64 | None = None
+
+    @property
+    def typical_saving_ns(self) -> int | None:
+        """Median over the steps."""
+        return None if self.saved_ns is None or not len(self.saved_ns) else int(np.median(self.saved_ns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +158,43 @@ def measure_costs(
             saved = np.clip(length - boundaries.lengths(ends[:, i], among), 0, length)
             costs.append(Cost(candidate=candidate, per_step_ns=saved, step_ns=length))
     return steps, tuple(costs)
+
+
+def with_saving(
+    result: StragglerResult,
+    graph: SyncGraph,
+    work: OwnWork,
+    component: Mapping[int, int],
+    steady: Sequence[int] | None,
+) -> StragglerResult:
+    """The verdict with what a step would really be shorter, and the slowdown by that.
+
+    The cost says how long devices wait for the set. Where the hosts of the other ranks run behind that wait, they
+    would be waited for next.
+    """
+    if result.culprit is None:
+        return result
+    ranks = result.culprit.candidate.ranks
+    events = (len(graph.event), 1)
+    at_arrival, at_block = change_to_peers(graph, work, ranks)
+    base = replay(graph, free_hosts=np.zeros(events, bool))
+    ends = replay(
+        graph,
+        work_change=at_arrival,
+        block_change=at_block,
+        free_hosts=np.isin(graph.node_rank[graph.node], ranks).reshape(events),
+    )
+    steps = GraphSteps(graph, steady)
+    steps.keep_long(base)
+    sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
+    sync_component = np.array([component.get(r, -1) for r in sync_rank.tolist()], np.int64)
+    among = np.isin(sync_component, [component.get(r, -2) for r in ranks])
+    length = steps.lengths(base, among)
+    saved = np.maximum(length - steps.lengths(ends, among), 0)
+    left = int((length - saved).sum())
+    error = result.steps.replay_error
+    trusted = error is not None and error <= _REPLAY_TOLERANCE and left > 0
+    return replace(result, saved_ns=saved, slowdown=int(length.sum()) / left if trusted else None)
 
 
 def judge(
@@ -231,14 +276,11 @@ def _found(culprit: Cost, steps: StepTimes, costs: Sequence[Cost], thresholds: T
         confidence: Confidence = "low"
     else:
         confidence = "high" if len(steps.numbers) >= _MANY_STEPS and high >= 0.8 else "medium"
-    error = steps.replay_error
-    without = int((culprit.step_ns - culprit.per_step_ns).sum())
-    trusted = error is not None and error <= _REPLAY_TOLERANCE and without > 0
     return StragglerResult(
         verdict="found",
         culprit=culprit,
         confidence=confidence,
-        slowdown=int(culprit.step_ns.sum()) / without if trusted else None,
+        slowdown=None,
         reason=f"with its own work like that of its peers, {100 * high:.0f} % of the steps would be at least "
         f"{100 * thresholds.cost_ratio:g} % shorter",
         costs=tuple(costs),

@@ -1,7 +1,8 @@
 """Replay of a synchronisation graph: when every sync ends if some ranks had done more or less own work.
 
 A sync ends at its last arrival plus its transfer. A rank arrives when its own work up to there is done and its
-earlier waits are over, and, on a stream, when the transfer before it has ended. With nothing changed the replay
+earlier waits are over, on a stream when the transfer before it has ended, and, if hosts count, not before its host
+launches it (`rankscope.correlate.host_path`). With nothing changed the replay
 gives back the measured times, up to how far the ends of one collective lie apart.
 """
 
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankscope.correlate.host_path import LOW
 from rankscope.correlate.sync_graph import NONE, SyncGraph
-from rankscope.model.intervals import Int64
+from rankscope.model.intervals import Bool, Int64
 
 
 def replay(
@@ -19,6 +21,7 @@ def replay(
     work_change: Int64 | None = None,
     block_change: Int64 | None = None,
     transfer_ns: Int64 | None = None,
+    free_hosts: Bool | None = None,
 ) -> Int64:
     """End of every sync on the common clock, int64[s], or int64[s, v] for v variants at once.
 
@@ -27,6 +30,8 @@ def replay(
         work_change: int64[m] or int64[m, v], what to add to the own-work clock at each arrival.
         block_change: the same at each block.
         transfer_ns: int64[s], other transfer times.
+        free_hosts: bool[m, v], events that need not wait for their host: those of ranks whose own work is changed.
+            None: no event waits for its host, so the result is what the devices alone would do.
     """
     arrival = graph.arrival_work if work_change is None else _plus(graph.arrival_work, work_change)
     block = graph.block_work if block_change is None else _plus(graph.block_work, block_change)
@@ -34,7 +39,8 @@ def replay(
     arrival, block = np.atleast_2d(arrival.T).T, np.atleast_2d(block.T).T
     variants = max(arrival.shape[1], block.shape[1])
     arrival, block = (np.broadcast_to(a, (len(graph.event), variants)) for a in (arrival, block))
-    ends = _run(graph, arrival, block, graph.transfer_ns if transfer_ns is None else transfer_ns, variants)
+    transfer = graph.transfer_ns if transfer_ns is None else transfer_ns
+    ends = _run(graph, arrival, block, transfer, free_hosts, variants)
     return ends[:, 0] if single else ends
 
 
@@ -42,7 +48,9 @@ def _plus(column: Int64, change: Int64) -> Int64:
     return column + change if change.ndim == 1 else column[:, None] + change
 
 
-def _run(graph: SyncGraph, arrival: Int64, block: Int64, transfer: Int64, variants: int) -> Int64:
+def _run(
+    graph: SyncGraph, arrival: Int64, block: Int64, transfer: Int64, free_hosts: Bool | None, variants: int
+) -> Int64:
     # delay[e]: how far the node's time is ahead of its own work after the block of event e; the last row
     # stands for "no block yet", which NONE (-1) indexes.
     delay = np.zeros((len(graph.event) + 1, variants), np.int64)
@@ -58,14 +66,47 @@ def _run(graph: SyncGraph, arrival: Int64, block: Int64, transfer: Int64, varian
     gap = graph.queue_gap[:, None]
     has_block, queues = graph.block_work != NONE, graph.queued_behind != NONE
     any_queue = np.logical_or.reduceat(queues, graph.first[:-1]) if len(graph) else queues
+    hosts = _Hosts(graph, free_hosts, variants) if free_hosts is not None and graph.host.binds else None
     for k in range(len(graph)):
         here = slice(first[k], first[k + 1])
         there = arrival[here] + delay[before_arrival[here]]
         if any_queue[k]:
             free = ends[behind[here]] + gap[here]
             there = np.maximum(there, np.where(queues[here][:, None], free, there))
+        if hosts is not None:
+            there = np.maximum(there, hosts.launches(here, delay))
         end = there.max(axis=0) + transfer[k]
         ends[k] = end
         late = np.maximum(delay[before[here]], end - block[here])
         delay[here] = np.where(has_block[here][:, None], late, 0)
+        if hosts is not None:
+            hosts.advance(here, has_block[here], delay)
     return ends[:-1]
+
+
+class _Hosts:
+    """How far each host has waited: `waited[e]` after the block of event e, the last row for "no block yet"."""
+
+    def __init__(self, graph: SyncGraph, free: Bool, variants: int) -> None:
+        self._path = graph.host
+        self._before = graph.block_before
+        self._before_after = np.where(
+            graph.host.after == NONE, NONE, graph.block_before[np.maximum(graph.host.after, 0)]
+        )
+        self._free = free
+        self._waited = np.full((len(graph.event) + 1, variants), LOW, np.int64)
+
+    def launches(self, here: slice, delay: Int64) -> Int64:
+        """When the events are launched, int64[r, v]; LOW for those that need not wait for it."""
+        path = self._path
+        waited = delay[path.after[here]] + path.slack[here][:, None]
+        waited = np.maximum(waited, self._waited[self._before_after[here]])
+        launch = path.launch[here][:, None] + np.maximum(waited, path.floor[here][:, None])
+        return np.where(self._free[here], LOW, launch)
+
+    def advance(self, here: slice, blocks: Bool, delay: Int64) -> None:
+        """Note the waits after the events' blocks."""
+        waited = np.maximum(
+            self._waited[self._before[here]], delay[here] + self._path.block_slack[here][:, None]
+        )
+        self._waited[here] = np.where(blocks[:, None], waited, LOW)

@@ -16,11 +16,12 @@ import numpy as np
 from rankscope.correlate.clocks import Clocks, RankClock, correction
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.device_events import NO_TIME
+from rankscope.correlate.host_path import HostPath, Launches, host_path, host_waits, work_clock
 from rankscope.correlate.launches import NO_ROW
 from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
-from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, covered_ns, union
+from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, union
 from rankscope.units import us_to_ns
 
 NONE = -1
@@ -51,6 +52,7 @@ class SyncGraph:
         block_before: int64[m], the node's last block before this one, or NONE.
         queued_behind: int64[m], the event whose end the arrival had to await on its stream, or NONE.
         queue_gap: int64[m], from that end to the arrival.
+        host: how the host comes to launch each event.
         node_rank: int64[n], rank of each node.
         node_window: int64[n], number of the recorded window.
         node_start: int64[n], own-work clock where the node's recording starts.
@@ -70,6 +72,7 @@ class SyncGraph:
     block_before: Int64
     queued_behind: Int64
     queue_gap: Int64
+    host: HostPath
     node_rank: Int64
     node_window: Int64
     node_start: Int64
@@ -140,14 +143,18 @@ class _NodeTimes:
     Attributes:
         busy: when its device computes or copies.
         busy_launch: int64[b], when the host launched compute and memory events, in order.
+        busy_start: int64[b], when they start on the device.
         busy_reach: int64[b], latest end of those launched up to then.
+        host_waits: when its host waits for the device.
         started_ns: start of the recording on the device.
         clock: its clock, None if it is the common one.
     """
 
     busy: IntervalSet
     busy_launch: Int64
+    busy_start: Int64
     busy_reach: Int64
+    host_waits: IntervalSet
     started_ns: int
     clock: RankClock | None
 
@@ -169,10 +176,13 @@ def _node_times(part: Communications, clocks: Clocks) -> _NodeTimes:
     order = known[np.argsort(launch[known], kind="stable")]
     ends = common(table.end_ns[rows[order]])
     everything = np.concatenate([rows, events.communication])
+    waits = host_waits(events)
     return _NodeTimes(
         busy=union(common(table.start_ns[rows]), common(table.end_ns[rows])),
         busy_launch=common(launch[order]),
+        busy_start=common(table.start_ns[rows[order]]),
         busy_reach=np.maximum.accumulate(ends) if len(ends) else ends,
+        host_waits=IntervalSet(starts=common(waits.starts), ends=common(waits.ends)),
         started_ns=int(common(table.start_ns[everything]).min()) if len(everything) else 0,
         clock=clock,
     )
@@ -189,6 +199,7 @@ class _EventColumns:
     block_before: Int64
     queued_behind: Int64
     queue_gap: Int64
+    host: HostPath
     node_start: Int64
     node_blocked: tuple[IntervalSet, ...]
 
@@ -209,6 +220,7 @@ def _event_columns(
             "queue_gap",
         )
     }
+    host = HostPath.unknown(size)
     node_start = np.zeros(len(parts), np.int64)
     blocked = [EMPTY] * len(parts)
     for node, (part, node_times) in enumerate(zip(parts, times, strict=True)):
@@ -216,24 +228,25 @@ def _event_columns(
         node_start[node] = node_times.started_ns
         if len(mine) == 0:
             continue
-        values_of, blocked[node] = _node_columns(part, node_times, comms.index[event[mine]], mine)
+        values_of, blocked[node], on_host = _node_columns(part, node_times, comms.index[event[mine]], mine)
+        host.put(mine, on_host)
         for key, values in values_of.items():
             columns[key][mine] = values
-    return _EventColumns(**columns, node_start=node_start, node_blocked=tuple(blocked))
+    return _EventColumns(**columns, host=host, node_start=node_start, node_blocked=tuple(blocked))
 
 
 def _node_columns(
     part: Communications, times: _NodeTimes, index: Int64, mine: Int64
-) -> tuple[dict[str, Int64], IntervalSet]:
-    """Columns of one node's events (`index` in the part, `mine` in the graph), and when the node is blocked."""
+) -> tuple[dict[str, Int64], IntervalSet, HostPath]:
+    """Columns of one node's events (`index` in the part, `mine` in the graph), when it is blocked, and its host."""
     start, end, launch = _common_times(part, times, index)
     blocked_from = _blocked_from(times.busy, start, end)
     blocks = blocked_from < end
     blocked = union(blocked_from[blocks], end[blocks])
     blocks &= ~_outlived(blocked_from, end)
     ready, behind = _queue(part, index, start, end, launch, times)
-    arrival = _own_work(ready, blocked)
-    block = np.where(blocks, _own_work(end, blocked), NONE)
+    arrival = work_clock(ready, blocked)
+    block = np.where(blocks, work_clock(end, blocked), NONE)
     order = np.flatnonzero(blocks)[np.argsort(end[blocks], kind="stable")]
     ends_in_order = end[order]
     before_arrival = np.searchsorted(ends_in_order, ready, side="right") - 1
@@ -250,7 +263,11 @@ def _node_columns(
         "queued_behind": np.where(behind >= 0, mine[np.maximum(behind, 0)], NONE),
         "queue_gap": np.where(behind >= 0, start - end[np.maximum(behind, 0)], 0),
     }
-    return columns, blocked
+    launched = np.flatnonzero(part.launch_row[index] != NO_ROW)
+    work = Launches(launch_ns=times.busy_launch, start_ns=times.busy_start, busy=times.busy)
+    on_host = host_path(times.host_waits, work, launch, ready, launched, order, ends_in_order, blocked)
+    after = np.where(on_host.after >= 0, mine[np.maximum(on_host.after, 0)], NONE)
+    return columns, blocked, replace(on_host, after=after)
 
 
 def _common_times(part: Communications, times: _NodeTimes, index: Int64) -> tuple[Int64, Int64, Int64]:
@@ -284,14 +301,6 @@ def _outlived(blocked_from: Int64, end: Int64) -> Bool:
     before = np.searchsorted(blocked_from[order], end, side="left") - 1
     outlived: Bool = (before >= 0) & (reach[np.maximum(before, 0)] > end)
     return outlived
-
-
-def _own_work(times: Int64, blocked: IntervalSet) -> Int64:
-    """Own-work clock at some times: the time less what was blocked before it."""
-    if len(blocked) == 0:
-        return times.copy()
-    zero = np.full(len(times), int(blocked.starts[0]), np.int64)
-    return times - np.where(times > zero, covered_ns(zero, np.maximum(times, zero), blocked), 0)
 
 
 def _queue(
@@ -365,6 +374,7 @@ def _assemble(
         block_before=_moved(columns.block_before[order], place),
         queued_behind=_moved(columns.queued_behind[order], place),
         queue_gap=columns.queue_gap[order],
+        host=columns.host.reordered(order, place),
         node_rank=np.array([part.events.window.rank for part in parts], np.int64),
         node_window=np.array([part.events.window.window for part in parts], np.int64),
         node_start=columns.node_start,
@@ -408,4 +418,10 @@ def _with_backward_links(graph: SyncGraph) -> SyncGraph:
     arrival = np.where((arrival != NONE) & (sync[np.maximum(arrival, 0)] >= sync), NONE, arrival)
     queue = graph.queued_behind
     queue = np.where((queue != NONE) & (sync[np.maximum(queue, 0)] >= sync), NONE, queue)
-    return replace(graph, block_before=before, block_before_arrival=arrival, queued_behind=queue)
+    return replace(
+        graph,
+        block_before=before,
+        block_before_arrival=arrival,
+        queued_behind=queue,
+        host=graph.host.without_forward_links(sync),
+    )

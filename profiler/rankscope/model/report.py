@@ -47,7 +47,8 @@ class Clock:
     """How the ranks' clocks were brought onto one axis.
 
     Attributes:
-        method: "none" (raw clocks), "collective ends", "clock samples".
+        method: "none" (raw clocks), "collective ends", "clock samples" (the collector's, for ranks that no
+            collective ties), or "collective ends, clock samples".
         offsets_ns: rank -> what was subtracted from its times.
         uncertainty_ns: rank -> half the width of the causally possible interval; None if unbounded.
         drift_ppm: rank -> drift against the reference, where the window is long enough to see it.
@@ -458,8 +459,12 @@ class Straggler:
         rank: the rank, if it is one.
         ranks: all ranks of the set.
         cause: "compute", "work", "host", "input", "memory" or "network"; None if no single thing stands out.
-        cost_ns_per_step: by how much a step would be shorter if the set worked like its peers (median).
-        slowdown: measured over replayed length of the steps; None where the replay is not exact enough.
+        cost_ns_per_step: by how much a step would be shorter if the set worked like its peers and no host held up its
+            device (median).
+        saved_ns_per_step: by how much it would really be shorter: hosts of the other ranks that were slow behind the
+            wait, unseen, count (median).
+        slowdown: measured over replayed length of the steps, by what is really saved; None where the replay is not
+            exact enough.
         confidence: "high", "medium" or "low".
         reason: one sentence.
         by_rank: lateness and cost of every rank.
@@ -476,6 +481,7 @@ class Straggler:
     ranks: list[int]
     cause: str | None
     cost_ns_per_step: int | None
+    saved_ns_per_step: int | None = None
     slowdown: float | None
     confidence: str | None
     reason: str

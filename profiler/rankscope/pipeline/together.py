@@ -19,6 +19,7 @@ from rankscope.analyses.stragglers import (
     add_lateness,
     judge,
     measure_costs,
+    with_saving,
 )
 from rankscope.correlate.candidates import find_candidates
 from rankscope.correlate.clock_samples import ClockSamples, Disagreement, find_disagreements, tie_by_samples
@@ -199,13 +200,15 @@ def _straggler(
         nobody = LastArrivals(share={}, countable={}, rivals=0)
         return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
     candidates = find_candidates(work, comms, _hosts(run))
-    steps, costs = measure_costs(graph, work, candidates, _component(clocks), steady)
+    whole = [step for step in steady or () if step not in work.incomplete_steps]
+    steps, costs = measure_costs(graph, work, candidates, _component(clocks), whole or steady)
     last = LastArrivals(
         share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
         countable=lateness.countable,
         rivals=len(comms.ranks),
     )
-    return judge(steps, costs, thresholds or Thresholds(), last=last, obstacle=obstacle)
+    verdict = judge(steps, costs, thresholds or Thresholds(), last=last, obstacle=obstacle)
+    return with_saving(verdict, graph, work, _component(clocks), whole or steady)
 
 
 def _or_slow_network(
@@ -237,7 +240,9 @@ def _or_slow_network(
     cause = LateCause(
         kind="network", stage=None, name=slow.op, excess_ns=slow.typical_ns, reason=reason, evidence=()
     )
-    return replace(nobody, verdict="found", culprit=cost, confidence="medium", reason=reason), cause
+    return replace(
+        nobody, verdict="found", culprit=cost, confidence="medium", reason=reason, saved_ns=slow.per_step_ns
+    ), cause
 
 
 def _component(clocks: Clocks) -> dict[int, int]:

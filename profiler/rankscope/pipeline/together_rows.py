@@ -207,6 +207,7 @@ def straggler_section(together: Together, steady: Sequence[int]) -> Straggler:
             for e in (cause.evidence if cause else ())
         ],
         cost_ns_per_step=culprit.typical_ns if culprit else None,
+        saved_ns_per_step=result.typical_saving_ns,
         slowdown=result.slowdown,
         confidence=result.confidence,
         reason=result.reason,

@@ -140,6 +140,7 @@ CAP_REASONS = {
 
 STRAGGLER_REASONS = {
     "cost_ns_per_step": _NO_COST,
+    "saved_ns_per_step": _NO_COST,
     "slowdown": "the replay of the unchanged run is more than 2 % off the measured steps",
     "cause_ns_per_step": "no cause stands out",
 }
