@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from rankscope.collector.demo import run_demo
+
 JOB_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 TIMEOUT_SECONDS = 60
 # What every script begins with; argv: run directory, and unless torchrun starts it rank, world size, store file.
@@ -109,3 +111,10 @@ def read_run(tmp_path: Path) -> Callable[[], dict[str, Any]]:
         }
 
     return read
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The traces of one run of the demo: 8 x Linear(1024), bucket_cap_mb=10, 4 recorded steps."""
+    pytest.importorskip("torch", reason="the ranks train with torch")
+    return run_demo(tmp_path_factory.mktemp("demo"), bucket_cap_mb=10, steps=6, batch=64)

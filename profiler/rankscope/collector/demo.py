@@ -39,6 +39,7 @@ def run_demo(
     width: int = 1024,
     batch: int = 256,
     seed: int = 0,
+    scrub: bool = False,
     timeout_seconds: float = 120.0,
 ) -> list[Path]:
     """Train with DDP in `world_size` processes on this host; return the traces, one per rank.
@@ -52,6 +53,7 @@ def run_demo(
         width: features of each layer.
         batch: samples per rank and step.
         seed: seed of the weights and of the data.
+        scrub: whether the traces go without host name and paths.
         timeout_seconds: time in seconds after which every process is killed.
 
     Raises:
@@ -76,6 +78,8 @@ def run_demo(
             "seed": seed,
         }
         arguments = [f"--{name}={value}" for name, value in options.items()]
+        if scrub:
+            arguments.append("--scrub")
         commands = [[sys.executable, "-m", _MODULE, *arguments, f"--rank={r}"] for r in range(world_size)]
         logs = [Path(scratch, f"stderr_{rank}") for rank in range(world_size)]
         run_ranks(commands, logs, timeout_seconds=timeout_seconds)
@@ -164,7 +168,13 @@ def train(options: argparse.Namespace) -> None:
     active = options.steps - _UNRECORDED_STEPS
     labels = {"bucket_cap_mb": options.bucket_cap_mb, "job": "rankscope demo"}
     with Collector(
-        options.output, wait=_WAIT_STEPS, warmup=_WARMUP_STEPS, active=active, labels=labels
+        options.output,
+        wait=_WAIT_STEPS,
+        warmup=_WARMUP_STEPS,
+        active=active,
+        labels=labels,
+        scrub=options.scrub,
+        calibrate=options.world_size > 1,
     ) as collector:
         collector.watch(model)
         for _ in range(options.steps):
@@ -191,6 +201,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument("--width", type=int, default=1024)
     parser.add_argument("--batch", type=int, default=256, help="samples per rank and step")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--scrub", action="store_true", help="leave out host name and paths")
     return parser.parse_args(arguments)
 
 
