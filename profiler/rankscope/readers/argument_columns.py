@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from array import array
 from math import prod
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from rankscope.model.intervals import Int64
+from rankscope.model.intervals import Bool, Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
 from rankscope.readers.event_decoding import MAX_INT, EventArguments, whole_number
 
@@ -29,22 +28,33 @@ class ArgumentColumns:
             key: array("i") for key in _TEXT_COLUMNS
         }
         self._texts: dict[str, int] = {}
-        self._is_shaped: dict[str | None, bool] = {}
+        self._is_shaped: dict[int, bool] = {}
 
-    def add_block(self, first_row: int, names: tuple[Any, ...], arguments: list[EventArguments]) -> None:
-        """Take what the rows `first_row`, `first_row + 1`, ... of a block carry."""
-        for i, (name, args) in enumerate(zip(names, arguments, strict=True)):
-            if args.collective is not None or self._takes_shapes(name):
-                self._add(first_row + i, name, args)
+    def add_block(
+        self, first_row: int, names: list[str], name: Int32, arguments: list[EventArguments]
+    ) -> None:
+        """Take what the rows `first_row`, `first_row + 1`, ... of a block carry.
 
-    def _takes_shapes(self, name: str | None) -> bool:
-        shaped = self._is_shaped.get(name)
-        if shaped is None:
-            shaped = name is not None and (name in _SHAPED_NAMES or name.startswith(_SHAPED_PREFIXES))
-            self._is_shaped[name] = shaped
-        return shaped
+        Args:
+            first_row: number of the block's first row.
+            names: their names.
+            name: int32[n], the names numbered: equal numbers are equal names.
+            arguments: their arguments.
+        """
+        takes = [args.collective is not None for args in arguments]
+        for i in np.flatnonzero(np.array(takes) | self._are_shaped(names, name)).tolist():
+            self._add(first_row + i, names[i], arguments[i])
 
-    def _add(self, row: int, name: str | None, args: EventArguments) -> None:
+    def _are_shaped(self, names: list[str], name: Int32) -> Bool:
+        """bool[n]: whether the shapes of such a row matter."""
+        numbers, first = np.unique(name, return_index=True)
+        for number, i in zip(numbers.tolist(), first.tolist(), strict=True):
+            if number not in self._is_shaped:
+                self._is_shaped[number] = _takes_shapes(names[i])
+        shaped = [number for number in numbers.tolist() if self._is_shaped[number]]
+        return np.isin(name, shaped)
+
+    def _add(self, row: int, name: str, args: EventArguments) -> None:
         in_elements = _whole(args.in_elements if args.in_elements is not None else args.old_in_elements)
         dtype = args.dtype
         if args.collective is None:
@@ -112,7 +122,13 @@ class ArgumentColumns:
         )
 
 
+def _takes_shapes(name: str) -> bool:
+    return name in _SHAPED_NAMES or name.startswith(_SHAPED_PREFIXES)
+
+
 def _whole(value: object) -> int:
+    if value is None:
+        return NO_ID
     number = whole_number(value)
     return NO_ID if number is None else number
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from rankscope.readers.argument_columns import ArgumentColumns
 from rankscope.readers.event_decoding import (
     MAX_EXACT_FLOAT_US,
     NO_ARGUMENTS,
+    SKIPPED_CATEGORIES,
     Event,
     EventArguments,
     Number,
@@ -24,18 +25,14 @@ from rankscope.readers.event_decoding import (
     whole_number,
 )
 
-_SKIPPED_CATEGORIES = frozenset({"python_function", "trace"})
-_GPU = frozenset(
-    {int(Category.KERNEL), int(Category.MEMCPY), int(Category.MEMSET), int(Category.GPU_ANNOTATION)}
-)
 _DIGITS = re.compile(r"\d{1,18}")
 
 MAX_TIME_NS = 1 << 61
 """Limit of a time, a duration and a base time (the year 2043), so that no sum of the three leaves 64 bits."""
 
 _NUMBER_OF_CATEGORIES = max(Category) + 1
-
-_fields = attrgetter("cat", "name", "pid", "tid", "ts", "dur", "args")
+_IS_GPU = np.zeros(_NUMBER_OF_CATEGORIES, bool)
+_IS_GPU[[Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION]] = True
 
 
 class _Numbering(dict[Any, int]):
@@ -51,9 +48,39 @@ class _CategoryNumbers(dict[Any, int]):
 
     def __missing__(self, key: object) -> int:
         text = key.lower() if isinstance(key, str) else ""
-        number = -1 if text in _SKIPPED_CATEGORIES else int(CATEGORY_OF_TEXT.get(text, Category.OTHER))
+        number = -1 if text in SKIPPED_CATEGORIES else int(CATEGORY_OF_TEXT.get(text, Category.OTHER))
         self[key] = number
         return number
+
+
+class _HostLanes(dict[tuple[Any, Any], int]):
+    """Lane number of a host thread, by pid and tid."""
+
+    def __init__(self, lanes: list[Lane]) -> None:
+        self._lanes = lanes
+
+    def __missing__(self, key: tuple[Any, Any]) -> int:
+        number = self[key] = len(self._lanes)
+        self._lanes.append(Lane(pid=key[0], tid=key[1]))
+        return number
+
+
+class _GpuLanes(dict[tuple[Any, Any, Any, Any], tuple[int, int]]):
+    """Lane number and device number of a stream, by pid, tid, and the arguments device and stream."""
+
+    def __init__(self, lanes: list[Lane]) -> None:
+        self._lanes = lanes
+        self._known: dict[Lane, int] = {}
+
+    def __missing__(self, key: tuple[Any, Any, Any, Any]) -> tuple[int, int]:
+        pid, tid, device, stream = key
+        number = _small_int(device, pid)
+        lane = Lane(pid=pid, tid=tid, device=number, stream=_small_int(stream, tid))
+        if lane not in self._known:
+            self._known[lane] = len(self._lanes)
+            self._lanes.append(lane)
+        found = self[key] = (self._known[lane], number if number is not None else 0)
+        return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +122,9 @@ class TableBuilder:
         self._classifier = classifier
         self._categories = _CategoryNumbers()
         self._names = _Numbering()
-        self._lanes = _Numbering()
+        self._lanes: list[Lane] = []
+        self._host_lanes = _HostLanes(self._lanes)
+        self._gpu_lanes = _GpuLanes(self._lanes)
         self._pieces: dict[str, list[Any]] = {
             key: []
             for key in ("start", "duration", "category", "name", "lane", "device", "correlation", "external")
@@ -110,19 +139,36 @@ class TableBuilder:
             events: the decoded events.
             exact_times: gives (ts, dur) of the same events as decimal text, for times beyond a double.
         """
-        categories = self._categories
-        index = [i for i, e in enumerate(events) if e.ph == "X" and categories[e.cat] >= 0]
         self.events += len(events)
-        if not index:
+        kept = [event for event in events if event.ph == "X"]
+        category = self._category_numbers(kept)
+        if category.min(initial=0) < 0:
+            kept = [event for event, number in zip(kept, category.tolist(), strict=True) if number >= 0]
+            category = category[category >= 0]
+        if not kept:
             return
-        kept = events if len(index) == len(events) else [events[i] for i in index]
-        start, duration = _times(kept, index, exact_times)
+        start, duration = self._times(kept, events, exact_times)
         good = self._drop_bad(kept, start, duration)
         if good is not None:
             kept = [kept[i] for i in good]
-            start, duration = start[good], duration[good]
+            start, duration, category = start[good], duration[good], category[good]
         if kept:
-            self._append(kept, start, duration)
+            self._append(kept, start, duration, category.astype(np.uint8))
+
+    def _category_numbers(self, events: list[Event]) -> Any:
+        """int8[n]: category of each event, -1 for those that are not kept."""
+        numbers = map(self._categories.__getitem__, [event.cat for event in events])
+        return np.fromiter(numbers, np.int8, len(events))
+
+    def _times(self, kept: list[Event], events: list[Event], exact_times: ExactTimes) -> tuple[Int64, Int64]:
+        """Start and duration of the kept events in ns; _NOWHERE where the text is not a number."""
+        start = _fast_nanoseconds([event.ts for event in kept])
+        duration = _fast_nanoseconds([event.dur for event in kept])
+        if start is not None and duration is not None:
+            return start, duration
+        exact = exact_times()
+        pairs = [exact[i] for i, e in enumerate(events) if e.ph == "X" and self._categories[e.cat] >= 0]
+        return _exact_nanoseconds([ts for ts, _ in pairs]), _exact_nanoseconds([dur for _, dur in pairs])
 
     def _drop_bad(self, events: list[Event], start: Int64, duration: Int64) -> Int64 | None:
         """Indices of the events that can be placed in time, or None if all can."""
@@ -136,17 +182,12 @@ class TableBuilder:
             self.bad.note_negative(events[i])
         return np.flatnonzero(good)
 
-    def _append(self, events: list[Event], start: Int64, duration: Int64) -> None:
-        cats, names, pids, tids, _, _, args = zip(*map(_fields, events), strict=True)
-        arguments: list[EventArguments] = [a or NO_ARGUMENTS for a in args]
-        category = np.fromiter(map(self._categories.__getitem__, cats), np.uint8, len(events))
-        lane, device = self._lanes_of(category, pids, tids, arguments)
-        numbers, text = self._names, "" if None in names else None
-        name = np.fromiter(
-            (numbers[n or ""] for n in names) if text is not None else map(numbers.__getitem__, names),
-            np.int32,
-            len(events),
-        )
+    def _append(self, events: list[Event], start: Int64, duration: Int64, category: Any) -> None:
+        # A column at a time: one attribute of all events costs a third of a tuple per event.
+        names = [event.name or "" for event in events]
+        name = np.fromiter(map(self._names.__getitem__, names), np.int32, len(events))
+        arguments = [event.args or NO_ARGUMENTS for event in events]
+        lane, device = self._lanes_of(events, arguments, category)
         pieces = self._pieces
         pieces["start"].append(start)
         pieces["duration"].append(duration)
@@ -155,30 +196,23 @@ class TableBuilder:
         pieces["lane"].append(lane)
         pieces["device"].append(device)
         pieces["correlation"].append(_ids([a.correlation for a in arguments]))
-        pieces["external"].append(
-            _ids([a.external_id if a.external_id is not None else a.old_external_id for a in arguments])
-        )
-        self._arguments.add_block(self._rows, names, arguments)
+        pieces["external"].append(_external_ids(arguments))
+        self._arguments.add_block(self._rows, names, name, arguments)
         self._rows += len(events)
 
     def _lanes_of(
-        self,
-        category: Any,
-        pids: tuple[Any, ...],
-        tids: tuple[Any, ...],
-        arguments: list[EventArguments],
+        self, events: list[Event], arguments: list[EventArguments], category: Any
     ) -> tuple[Any, Any]:
-        lanes = self._lanes
-        lane = np.empty(len(pids), np.int32)
-        device = np.full(len(pids), CPU_DEVICE, np.int16)
-        on_gpu = [c in _GPU for c in category.tolist()]
-        for i, (gpu, pid, tid, args) in enumerate(zip(on_gpu, pids, tids, arguments, strict=True)):
-            if gpu:
-                number = _small_int(args.device, pid)
-                lane[i] = lanes[pid, tid, number, _small_int(args.stream, tid)]
-                device[i] = number if number is not None else 0
-            else:
-                lane[i] = lanes[pid, tid, None, None]
+        """Lane and device of each event, int32[n] and int16[n]."""
+        lane = np.empty(len(events), np.int32)
+        device = np.full(len(events), CPU_DEVICE, np.int16)
+        on_gpu = _IS_GPU[category]
+        for i in np.flatnonzero(on_gpu).tolist():
+            event, args = events[i], arguments[i]
+            lane[i], device[i] = self._gpu_lanes[event.pid, event.tid, args.device, args.stream]
+        on_host = [event for event, gpu in zip(events, on_gpu.tolist(), strict=True) if not gpu]
+        threads = zip([e.pid for e in on_host], [e.tid for e in on_host], strict=True)
+        lane[~on_gpu] = np.fromiter(map(self._host_lanes.__getitem__, threads), np.int32, len(on_host))
         return lane, device
 
     def build(self, base_ns: int) -> TraceTable:
@@ -192,6 +226,7 @@ class TableBuilder:
         arguments = self._arguments.build(order)
         del order
         names = tuple(self._names)
+        lane, lanes = _in_order_of_use(columns["lane"], self._lanes)
         device = columns["device"]
         # An annotation's copy on the GPU is a label: it must not make its device count as one with work.
         device[columns["category"] == Category.GPU_ANNOTATION] = CPU_DEVICE
@@ -201,12 +236,12 @@ class TableBuilder:
             category=columns["category"],
             event_class=self._classes(names, columns["category"], columns["name"]),
             name=columns["name"],
-            lane=columns["lane"],
+            lane=lane,
             device=device,
             correlation=columns["correlation"],
             external_id=columns["external"],
             names=names,
-            lanes=tuple(Lane(pid=p, tid=t, device=d, stream=s) for p, t, d, s in self._lanes),
+            lanes=lanes,
             arguments=arguments,
         )
 
@@ -240,23 +275,10 @@ _DTYPES = {
 _NOWHERE = np.iinfo(np.int64).min
 
 
-def _times(events: list[Event], index: list[int], exact_times: ExactTimes) -> tuple[Int64, Int64]:
-    """Start and duration in ns; _NOWHERE where the text is not a number."""
-    start = _fast_nanoseconds([e.ts for e in events])
-    duration = _fast_nanoseconds([e.dur for e in events])
-    if start is None or duration is None:
-        exact = exact_times()
-        pairs = [exact[i] for i in index] if exact else [(e.ts, e.dur) for e in events]
-        start = _exact_nanoseconds([ts for ts, _ in pairs])
-        duration = _exact_nanoseconds([dur for _, dur in pairs])
-    return start, duration
-
-
 def _fast_nanoseconds(microseconds: list[Number]) -> Int64 | None:
     """Exact nanoseconds where plain int64 or double arithmetic gives them, else None."""
-    try:
-        values = np.array(microseconds)
-    except (ValueError, OverflowError):
+    values = _numbers(microseconds)
+    if values is None:
         return None
     if values.dtype == np.int64:
         limit = MAX_TIME_NS // 1000
@@ -277,11 +299,43 @@ def _exact_nanoseconds(texts: list[Number]) -> Int64:
     return np.array([_NOWHERE if t is None or abs(t) >= MAX_TIME_NS else t for t in times], np.int64)
 
 
+def _in_order_of_use(lane: Any, lanes: list[Lane]) -> tuple[Any, tuple[Lane, ...]]:
+    """Lane numbers and lanes, renumbered by the first row of each, however the file was cut into blocks."""
+    first = np.full(len(lanes), len(lane))
+    first[lane[::-1]] = np.arange(len(lane))[::-1]
+    order = np.argsort(first, kind="stable")
+    new = np.empty(len(lanes), np.int32)
+    new[order] = np.arange(len(lanes), dtype=np.int32)
+    return new[lane], tuple(lanes[i] for i in order)
+
+
+def _numbers(values: list[Any]) -> Any:
+    """int64[n] if all values are such integers, else float64[n] if they are numbers, else None."""
+    # The array module takes no float for an integer, and is four times as fast as np.array on a list.
+    try:
+        return np.frombuffer(array("q", values), np.int64)
+    except (TypeError, OverflowError):
+        pass
+    try:
+        return np.frombuffer(array("d", values), np.float64)
+    except (TypeError, OverflowError):
+        return None
+
+
 def _ids(values: list[Any]) -> Int64:
     """int64 ids; NO_ID for what is absent, not a whole number, or beyond 64 bits."""
-    ids = np.array([NO_ID if v is None else v for v in values])
-    if ids.dtype != np.int64:
+    try:
+        ids = np.frombuffer(array("q", values), np.int64)
+    except (TypeError, OverflowError):
         ids = np.array([NO_ID if (n := whole_number(v)) is None else n for v in values], np.int64)
+    return ids if ids.min(initial=0) >= NO_ID else np.maximum(ids, NO_ID)
+
+
+def _external_ids(arguments: list[EventArguments]) -> Int64:
+    ids = _ids([a.external_id for a in arguments])
+    if ids.min(initial=0) == NO_ID:
+        old = _ids([a.old_external_id for a in arguments])
+        ids = np.where(ids == NO_ID, old, ids)
     return ids
 
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import msgspec
+
+from rankscope.model.categories import CATEGORY_OF_TEXT
+from rankscope.model.table import NO_ID
 
 Number = int | float | str | None
 
@@ -14,9 +19,9 @@ Number = int | float | str | None
 class EventArguments(msgspec.Struct, gc=False):
     """The arguments that rankscope reads; every spelling of FACTS is taken."""
 
-    external_id: int | float | str | None = msgspec.field(default=None, name="External id")
-    old_external_id: int | float | str | None = msgspec.field(default=None, name="external id")
-    correlation: int | float | str | None = None
+    external_id: int | float | str | None = msgspec.field(default=NO_ID, name="External id")
+    old_external_id: int | float | str | None = msgspec.field(default=NO_ID, name="external id")
+    correlation: int | float | str | None = NO_ID
     device: int | float | str | None = None
     stream: int | float | str | None = None
     collective: str | None = msgspec.field(default=None, name="Collective name")
@@ -40,17 +45,57 @@ class EventArguments(msgspec.Struct, gc=False):
 NO_ARGUMENTS = EventArguments()
 
 
-class Event(msgspec.Struct, gc=False):
-    """One event; `ts` and `dur` are microseconds as the text has them: int, float or text."""
-
+class _EventFields(msgspec.Struct, gc=False):
     ph: str = ""
-    cat: str | None = None
     name: str | None = None
     pid: int | float | str | None = None
     tid: int | float | str | None = None
     ts: int | float | str | None = None
     dur: int | float | str | None = None
     args: EventArguments | None = None
+
+
+class Event(_EventFields, gc=False):
+    """One event; `ts` and `dur` are microseconds as the text has them: int, float or text."""
+
+    cat: str | None = None
+
+
+SKIPPED_CATEGORIES = ("python_function", "trace", "ac2g", "fwdbwd")
+"""Rows of Python's stack, the profiler's own, and arrows: no analysis uses them."""
+
+_READ_CATEGORIES = (
+    *CATEGORY_OF_TEXT,
+    *("Kernel", "Memcpy", "Memset", "Operator", "Runtime"),
+    *("cpu_instant_event", "overhead", "cuda_event", "external_correlation", "collective_comm"),
+    *("mtia_runtime", "mtia_ccp_events", "hpu_op", "glow_runtime", "xpu_sync", "gpu_pm_counter"),
+)
+
+
+def _decoder_by_category() -> msgspec.json.Decoder[list[Event]]:
+    """A decoder that looks at `cat` first, so that nothing of a skipped event becomes an object.
+
+    It knows the categories that Kineto writes, and raises a ValidationError on any other.
+    """
+    read = [
+        msgspec.defstruct(
+            f"Event{i}",
+            [],
+            bases=(_EventFields,),
+            namespace={"cat": text},
+            tag_field="cat",
+            tag=text,
+            gc=False,
+        )
+        for i, text in enumerate(_READ_CATEGORIES)
+    ]
+    skipped = [
+        msgspec.defstruct(
+            f"Skipped{i}", [], namespace={"cat": text, "ph": ""}, tag_field="cat", tag=text, gc=False
+        )
+        for i, text in enumerate((*SKIPPED_CATEGORIES, "Trace"))
+    ]
+    return msgspec.json.Decoder(list[reduce(or_, read + skipped)])  # type: ignore[misc]
 
 
 class _EventTimes(msgspec.Struct, gc=False):
@@ -60,6 +105,7 @@ class _EventTimes(msgspec.Struct, gc=False):
     dur: msgspec.Raw = msgspec.Raw(b"")
 
 
+_EVENTS_BY_CATEGORY = _decoder_by_category()
 _EVENTS = msgspec.json.Decoder(list[Event])
 _EVENT = msgspec.json.Decoder(Event)
 _RAW_EVENTS = msgspec.json.Decoder(list[msgspec.Raw])
@@ -92,11 +138,16 @@ class BlockSyntaxError(Exception):
 def decode_events(block: bytes) -> list[Event]:
     """The events of a block, which is the text of a JSON array of objects.
 
-    An event whose fields have impossible types comes back with those fields None.
+    An event whose fields have impossible types comes back with those fields None; of an event of a skipped
+    category perhaps nothing but that.
 
     Raises:
         BlockSyntaxError: the block is not a JSON array.
     """
+    try:
+        return _EVENTS_BY_CATEGORY.decode(block)
+    except (msgspec.DecodeError, RecursionError):  # metadata rows have no category, for one
+        pass
     try:
         return _EVENTS.decode(block)
     except msgspec.ValidationError:
