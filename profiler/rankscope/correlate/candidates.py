@@ -99,7 +99,11 @@ def _chains(comms: RunCommunications) -> list[list[int]]:
 
 
 def _long_workers(excess: Mapping[int, int]) -> list[Candidate]:
-    """All ranks that worked about as much longer as the one that did most: two of them hide each other."""
+    """All ranks that worked about as much longer as the one that did most: two of them hide each other.
+
+    Of more than a quarter of all ranks nobody can say that they are the exception.
+    """
     most = max(excess.values(), default=0)
     ranks = tuple(sorted(r for r, ns in excess.items() if most > 0 and ns >= _SHARES_EXCESS * most))
-    return [Candidate(ranks, "ranks")] if len(ranks) <= len(excess) // 2 else []
+    few = len(ranks) <= max(2, len(excess) // 4) and len(ranks) <= len(excess) // 2
+    return [Candidate(ranks, "ranks")] if few else []

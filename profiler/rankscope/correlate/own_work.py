@@ -8,25 +8,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankscope.correlate.host_path import work_clock
 from rankscope.correlate.run_communications import RunCommunications
 from rankscope.correlate.sync_graph import NONE, SyncGraph
-from rankscope.model.intervals import Int64
+from rankscope.model.intervals import Bool, Int64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One rank on one device in one window: its events in order.
+    """One rank on one device in one window: its events of syncs that are on all their ranks, in order.
 
     Attributes:
         number: index into the graph's nodes.
         rank: its rank.
         window: its recorded window.
-        event: int64[k], its events, as indices into the graph's event columns, by position.
+        event: int64[k], those events, as indices into the graph's event columns, by position.
         arrival: int64[k], own-work clock at each arrival, never falling.
-        work: int64[k], own work since the arrival before; 0 for the first one, which has none before it.
+        begin: int64[k], own-work clock where the work up to each arrival begins: at the arrival before. The first
+            one has none before it and begins at itself. Where a sync between the two is missing on some rank, its
+            wait looks like work there: then the work begins at that sync, or at its end on ranks that lack it.
+        is_cut: bool[k], whether it begins at such a sync.
         step: int64[k], steps of the syncs.
         call: int64[k], places of the events in the order in which the host asked for them. That order is the
             program's and equal on all ranks of a role; the order of arrivals on several streams is not.
+        all_events: int64[j], its events of all syncs.
     """
 
     number: int
@@ -34,15 +39,22 @@ class Node:
     window: int
     event: Int64
     arrival: Int64
-    work: Int64
+    begin: Int64
+    is_cut: Bool
     step: Int64
     call: Int64
+    all_events: Int64
 
-    def arrival_in_order_of(self, other: Node) -> Int64:
-        """int64[k], own-work clock at the arrivals of the equal events, in the order of another node of the role."""
+    @property
+    def work(self) -> Int64:
+        """int64[k], own work up to each arrival."""
+        return self.arrival - self.begin
+
+    def in_order_of(self, other: Node) -> Int64:
+        """int64[k], places of the equal events of this node, in the order of another node of the role."""
         place = np.empty(len(self.call), np.int64)
         place[other.call] = self.call
-        return self.arrival[place]
+        return place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +65,12 @@ class OwnWork:
         nodes: nodes with events.
         roles: sets of nodes (indices into `nodes`) whose hosts ask for the same sequence of syncs and that hang
             together.
+        incomplete_steps: steps in which a sync is missing on some rank.
     """
 
     nodes: tuple[Node, ...]
     roles: tuple[tuple[int, ...], ...]
-
-    def role_of(self) -> dict[int, int]:
-        """Index of the role of each node."""
-        return {node: i for i, role in enumerate(self.roles) for node in role}
+    incomplete_steps: frozenset[int] = frozenset()
 
 
 def measure_own_work(graph: SyncGraph, comms: RunCommunications, component: dict[int, int]) -> OwnWork:
@@ -73,35 +83,107 @@ def measure_own_work(graph: SyncGraph, comms: RunCommunications, component: dict
     """
     if len(graph) == 0:
         return OwnWork(nodes=(), roles=())
+    holes = _Holes(graph, comms)
     sync = graph.sync
     order = np.lexsort((graph.position, graph.node))
     numbers, starts = np.unique(graph.node[order], return_index=True)
-    nodes, signatures = [], []
-    for number, event in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+    nodes: list[Node] = []
+    roles = defaultdict(list)
+    for number, events in zip(numbers.tolist(), np.split(order, starts[1:]), strict=True):
+        event = events[holes.is_whole[sync[events]]]
+        if len(event) == 0:
+            continue
         arrival = np.maximum.accumulate(graph.arrival_work[event])
         rank = int(graph.node_rank[number])
-        step = graph.step[sync[event]]
         call = np.argsort(comms.launch_ns[graph.event[event]], kind="stable")
-        nodes.append(
-            Node(
-                number=number,
-                rank=rank,
-                window=int(graph.node_window[number]),
-                event=event,
-                arrival=arrival,
-                work=np.diff(arrival, prepend=arrival[:1]),
-                step=step,
-                call=call,
-            )
+        is_cut, begin = holes.cut(number, events, event)
+        node = Node(
+            number=number,
+            rank=rank,
+            window=int(graph.node_window[number]),
+            event=event,
+            arrival=arrival,
+            begin=np.where(
+                is_cut, np.clip(begin, _before(arrival, begin), arrival), _before(arrival, arrival)
+            ),
+            is_cut=is_cut,
+            step=graph.step[sync[event]],
+            call=call,
+            all_events=events,
         )
         tokens = comms.token[graph.event[event[call]]]
-        signatures.append(
-            (component.get(rank, -1 - rank), nodes[-1].window, tokens.tobytes(), step[call].tobytes())
-        )
-    roles = defaultdict(list)
-    for i, signature in enumerate(signatures):
-        roles[signature].append(i)
-    return OwnWork(nodes=tuple(nodes), roles=tuple(tuple(members) for members in roles.values()))
+        program = (tokens.tobytes(), node.step[call].tobytes())
+        roles[component.get(rank, -1 - rank), node.window, program].append(len(nodes))
+        nodes.append(node)
+    return OwnWork(
+        nodes=tuple(nodes),
+        roles=tuple(tuple(members) for members in roles.values()),
+        incomplete_steps=frozenset(graph.step[~holes.is_whole].tolist()),
+    )
+
+
+class _Holes:
+    """Syncs that are missing on some rank that was recorded.
+
+    Attributes:
+        is_whole: bool[s], whether each sync is on all its ranks.
+    """
+
+    def __init__(self, graph: SyncGraph, comms: RunCommunications) -> None:
+        first = graph.event[graph.first[:-1]]
+        group = comms.group[first]
+        members = [_present(comms, number) for number in range(len(comms.groups))]
+        wanted = np.array([len(ranks) for ranks in members], np.int64)[group]
+        wanted[comms.is_point_to_point[first]] = 2
+        self._graph = graph
+        self._sync = graph.sync
+        self._window = graph.node_window[graph.node[graph.first[:-1]]]
+        self.is_whole: Bool = np.diff(graph.first) >= wanted
+        self._of_rank: dict[int, list[Int64]] = defaultdict(list)
+        for number in np.unique(group[~self.is_whole]).tolist():
+            missing = np.flatnonzero(~self.is_whole & (group == number))
+            for rank in members[number]:
+                self._of_rank[rank].append(missing)
+
+    def cut(self, node: int, events: Int64, whole: Int64) -> tuple[Bool, Int64]:
+        """Which of a node's whole syncs follow one that is missing somewhere, and where the work in between begins.
+
+        Args:
+            node: the node.
+            events: its events.
+            whole: those of them that are of whole syncs.
+
+        Returns:
+            (bool[k], int64[k]): whether the last sync before the arrival is such a one, and the own-work clock at
+            the arrival there, or at its end if the node lacks it.
+        """
+        graph = self._graph
+        is_cut, begin = np.zeros(len(whole), bool), np.zeros(len(whole), np.int64)
+        found = self._of_rank.get(int(graph.node_rank[node]))
+        if found is None:
+            return is_cut, begin
+        missing = np.concatenate(found)
+        missing = np.sort(
+            missing[self._window[missing] == graph.node_window[node]]
+        )  # syncs are in order of end
+        point = work_clock(graph.end_ns[missing], graph.node_blocked[node])
+        mine = events[~self.is_whole[self._sync[events]]]
+        point[np.searchsorted(missing, self._sync[mine])] = graph.arrival_work[mine]
+        ends = np.maximum.accumulate(graph.end_ns[self._sync[whole]])
+        place = np.searchsorted(ends, graph.end_ns[missing], side="left")
+        inside = place < len(whole)
+        is_cut[place[inside]] = True
+        begin[place[inside]] = point[inside]  # of several, the last one
+        return is_cut, begin
+
+
+def _present(comms: RunCommunications, group: int) -> list[int]:
+    """The ranks of a group that were recorded."""
+    ranks = comms.groups[group].ranks
+    if ranks:
+        return sorted(set(ranks).intersection(comms.ranks))
+    found: list[int] = np.unique(comms.rank[comms.group == group]).tolist()
+    return found
 
 
 def change_to_peers(graph: SyncGraph, work: OwnWork, ranks: Collection[int]) -> tuple[Int64, Int64]:
@@ -118,32 +200,61 @@ def change_to_peers(graph: SyncGraph, work: OwnWork, ranks: Collection[int]) -> 
     at_block = np.zeros(len(graph.event), np.int64)
     chosen = set(ranks)
     for role in work.roles:
-        mine = [i for i in role if work.nodes[i].rank in chosen]
-        peers = [i for i in role if work.nodes[i].rank not in chosen]
-        if not mine:
-            continue
-        targets: dict[bytes, Int64] = {}
-        for i in mine:
-            node = work.nodes[i]
+        mine = [work.nodes[i] for i in role if work.nodes[i].rank in chosen]
+        peers = [work.nodes[i] for i in role if work.nodes[i].rank not in chosen]
+        targets: dict[bytes, tuple[Int64, Bool]] = {}
+        for node in mine:
             if peers:
-                order = node.call.tobytes()
-                if order not in targets:
-                    targets[order] = middle(_segments([work.nodes[p] for p in peers], node))
-                changed = np.cumsum(targets[order] - node.work)
+                like = node.call.tobytes() + node.is_cut.tobytes()
+                if like not in targets:
+                    targets[like] = _target(peers, node)
+                target, known = targets[like]
+                changed = np.cumsum(np.where(known, target - node.work, 0))
             else:
                 changed = _by_totals(work, node, chosen)
+            arrivals = graph.arrival_work[node.all_events]
+            at_arrival[node.all_events] = _between(arrivals, node, changed)
             at_arrival[node.event] = changed
-            has_block = graph.block_work[node.event] != NONE
-            blocks = graph.block_work[node.event][has_block]
-            at_block[node.event[has_block]] = np.rint(np.interp(blocks, node.arrival, changed)).astype(
-                np.int64
-            )
+            blocking = node.all_events[graph.block_work[node.all_events] != NONE]
+            at_block[blocking] = _between(graph.block_work[blocking], node, changed)
     return at_arrival, at_block
 
 
+def _between(points: Int64, node: Node, changed: Int64) -> Int64:
+    """The change at points of the own-work clock: it grows from the begin of each segment to its arrival."""
+    zero = node.begin[0]  # small numbers, since floats cannot hold absolute nanoseconds
+    knots = np.stack([node.begin, node.arrival], axis=1).reshape(-1) - zero
+    before = np.concatenate([[0], changed[:-1]])
+    heights = np.stack([before, changed], axis=1).reshape(-1)
+    change: Int64 = np.rint(np.interp(points - zero, knots, heights)).astype(np.int64)
+    return change
+
+
+def _target(peers: Sequence[Node], like: Node) -> tuple[Int64, Bool]:
+    """(int64[k], bool[k]): what the peers worked in each segment of a node, and whether any has the same segment."""
+    rows = _segments(peers, like)
+    comparable = np.stack([peer.is_cut[peer.in_order_of(like)] == like.is_cut for peer in peers])
+    comparable[:, 0] &= like.is_cut[0]
+    known: Bool = np.asarray(comparable.any(axis=0))
+    target = middle(rows)
+    for column in np.flatnonzero(known & ~comparable.all(axis=0)).tolist():
+        target[column] = middle(rows[comparable[:, column], column][:, None])[0]
+    return target, known
+
+
+def _before(arrival: Int64, first: Int64) -> Int64:
+    """int64[k], the arrival before each one; before the first one what `first` says."""
+    return np.concatenate([first[:1], arrival[:-1]])
+
+
 def _segments(nodes: Sequence[Node], like: Node) -> Int64:
-    """int64[n, k], own work of nodes of one role between the arrivals, in the order of one of them."""
-    return np.stack([np.diff(a, prepend=a[:1]) for a in (node.arrival_in_order_of(like) for node in nodes)])
+    """int64[n, k], own work of nodes of one role up to each arrival, in the order of one of them."""
+    rows = []
+    for node in nodes:
+        place = node.in_order_of(like)
+        arrival = node.arrival[place]
+        rows.append(arrival - np.where(node.is_cut[place], node.begin[place], _before(arrival, arrival)))
+    return np.stack(rows)
 
 
 def middle(rows: Int64) -> Int64:
@@ -165,30 +276,33 @@ def _by_totals(work: OwnWork, node: Node, chosen: set[int]) -> Int64:
     changed = np.zeros(len(node.event), np.int64)
     if not others:
         return changed
+    own = _total_per_step(node)
     totals = [_total_per_step(n) for n in others]
     factor = np.ones(len(node.event))
-    for step in np.unique(node.step).tolist():
-        mine = node.step == step
+    for step, total in own.items():
         theirs = [t[step] for t in totals if step in t]
-        own = int(node.work[mine].sum())
-        if theirs and own > 0:
-            factor[mine] = float(middle(np.array(theirs)[:, None])[0]) / own
+        if theirs and total > 0:
+            factor[node.step == step] = float(middle(np.array(theirs)[:, None])[0]) / total
     return np.cumsum(np.rint(node.work * (factor - 1.0)).astype(np.int64))
 
 
 def _total_per_step(node: Node) -> dict[int, int]:
+    """Step -> own work of the node in it, without steps of which a sync is missing on some rank."""
     steps, index = np.unique(node.step, return_inverse=True)
     sums = np.zeros(len(steps), np.int64)
     np.add.at(sums, index.reshape(-1), node.work)
-    return dict(zip(steps.tolist(), sums.tolist(), strict=True))
+    cut = set(node.step[node.is_cut].tolist())
+    return {s: ns for s, ns in zip(steps.tolist(), sums.tolist(), strict=True) if s not in cut}
 
 
 def excess_of(work: OwnWork) -> dict[int, int]:
     """How much longer each rank worked than its peers, in ns: sum over segments, what it did faster deducted."""
     excess: dict[int, int] = defaultdict(int)
     for role in work.roles:
-        rows = _segments([work.nodes[i] for i in role], work.nodes[role[0]])
+        nodes = [work.nodes[i] for i in role]
+        cuts = np.stack([node.is_cut[node.in_order_of(nodes[0])] for node in nodes])
+        rows = _segments(nodes, nodes[0])[:, (cuts == cuts[0]).all(axis=0)]
         target = np.median(rows, axis=0) if len(role) > 2 else rows.min(axis=0)
-        for i, row in zip(role, rows, strict=True):
-            excess[work.nodes[i].rank] += int((row - target).sum())
+        for node, row in zip(nodes, rows, strict=True):
+            excess[node.rank] += int((row - target).sum())
     return dict(excess)
