@@ -24,6 +24,8 @@ class Recorded:
         gradients: in the order in which they became ready.
         ready_ns: int64[r, g], when each gradient was in place.
         issued_ns: int64[r, g], when the host thread was done with it; equal to `ready_ns` on CPU-only runs.
+        computed_ns: int64[r], when each rank's compute ended that did not wait for a bucket: not before the last
+            gradient.
         buckets: as they were sent: places in `gradients`.
         sent_bytes: int64[b], bytes of each bucket on the network.
         started_ns, finished_ns: int64[r, b], each bucket's communication.
@@ -36,6 +38,7 @@ class Recorded:
     gradients: tuple[Gradient, ...]
     ready_ns: Int64
     issued_ns: Int64
+    computed_ns: Int64
     buckets: tuple[Bucket, ...]
     sent_bytes: Int64
     started_ns: Int64
@@ -61,12 +64,17 @@ class Recorded:
 
     @property
     def end_ns(self) -> int:
-        """When the last rank had all gradients, summed over ranks."""
-        return int(max(self.ready_ns[:, -1].max(), self.finished_ns.max()))
+        """When the last rank had all gradients, summed over ranks, and had computed all it could."""
+        return int(max(self.computed_ns.max(), self.finished_ns.max()))
+
+    @property
+    def marks_ns(self) -> Int64:
+        """int64[r, g + 1], `ready_ns` and last `computed_ns`."""
+        return np.concatenate([self.ready_ns, self.computed_ns[:, None]], axis=1)
 
     def launches_before(self) -> Int64:
-        """int64[g], number of buckets asked for before each gradient was in place."""
-        counts = np.zeros(len(self.gradients), np.int64)
+        """int64[g + 1], number of buckets asked for before each gradient was in place, and last of all buckets."""
+        counts = np.zeros(len(self.gradients) + 1, np.int64)
         last = -1
         for bucket in self.buckets:
             last = max(last, *bucket.gradients)
@@ -75,13 +83,14 @@ class Recorded:
 
 
 def segments(recorded: Recorded) -> tuple[Int64, Int64]:
-    """Compute between one gradient and the next, and the part beside a transfer: int64[r, g - 1] ns each.
+    """Compute between one gradient and the next, and the part beside a transfer: int64[r, g] ns each.
 
-    On CPU-only runs the time in which the thread asked for a bucket is taken out.
+    The last segment is what was computed after the last gradient. On CPU-only runs the time in which the thread asked
+    for a bucket is taken out.
     """
-    ready = recorded.ready_ns
-    duration = np.diff(ready, axis=1)
-    beside = np.stack([covered_ns(row[:-1], row[1:], recorded.transfers) for row in ready])
+    marks = recorded.marks_ns
+    duration = np.diff(marks, axis=1)
+    beside = np.stack([covered_ns(row[:-1], row[1:], recorded.transfers) for row in marks])
     if recorded.on_cpu:
         asked = np.diff(recorded.launches_before()) * recorded.host_ns
         kept = np.maximum(duration - asked, 0)
@@ -100,7 +109,7 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
     without: dict[tuple[int, int], list[int]] = defaultdict(list)
     for recorded in backwards:
         duration, beside = segments(recorded)
-        for k in range(duration.shape[1]):
+        for k in range(len(recorded.gradients) - 1):
             key = recorded.gradients[k].elements, recorded.gradients[k + 1].elements
             for d, b in zip(duration[:, k].tolist(), beside[:, k].tolist(), strict=True):
                 if d > 0 and b >= _MUCH * d:
@@ -125,7 +134,7 @@ def _weighted_median(values: list[float], weights: list[float]) -> float:
 
 
 def free_segments(recorded: Recorded, slowdown: float) -> Int64:
-    """`segments` as they would be without any transfer beside them, int64[r, g - 1] ns."""
+    """`segments` as they would be without any transfer beside them, int64[r, g] ns."""
     duration, beside = segments(recorded)
     free: Int64 = np.rint(duration - beside + beside / slowdown).astype(np.int64)
     return free

@@ -96,7 +96,7 @@ def drag_of(backwards: Sequence[Recorded], network: Network) -> tuple[float, boo
     beside_ns = work_beside_ns = 0.0
     for recorded in backwards:
         busy = recorded.transfers
-        computed = recorded.ready_ns[:, -1].max()
+        computed = recorded.computed_ns.max()
         inside = float(covered_ns(recorded.ready_ns[:1, 0] * 0, np.array([computed]), busy)[0])
         work = sum(network.transfer_ns(size) for size in recorded.sent_bytes.tolist())
         beside_ns += inside

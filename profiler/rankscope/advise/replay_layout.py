@@ -130,7 +130,7 @@ class _Compute:
         return asked
 
     def ends(self, buckets: int) -> Float:
-        """When each rank has computed its last gradient and asked for all buckets, float[r]."""
+        """When each rank has computed all that waits for no bucket, and asked for all buckets, float[r]."""
         extra = buckets * self._host_ns if self._on_cpu else 0
         return self._reach(self._work[:, -1] + extra, keep=False)
 

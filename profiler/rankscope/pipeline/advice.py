@@ -105,7 +105,7 @@ def advise_run(
 def _advise(model: Model, backwards: Backwards, current: float | None, options: AdviseOptions) -> Advice:
     step_ns = model.step_ns
     facts = _facts(model)
-    exposed = float(np.median([max(r.end_ns - int(r.ready_ns[:, -1].max()), 0) for r in backwards.recorded]))
+    exposed = float(np.median([max(r.end_ns - int(r.computed_ns.max()), 0) for r in backwards.recorded]))
     if exposed < _HIDDEN_SHARE * step_ns and not options.changes_network:
         reason = (
             f"compute hides the buckets already: {format_duration(round(exposed))} of a step of "

@@ -20,8 +20,10 @@ from rankscope.model.intervals import Int64
 from rankscope.model.manifest import DdpFacts
 from rankscope.model.table import NO_ID
 from rankscope.pipeline.buckets import RunBuckets, WindowBuckets, size_bytes
+from rankscope.units import us_to_ns
 
 _MOST_BACKWARDS = 20
+_PAUSE_NS = us_to_ns(100)
 _RECORD_SIZES = "record with rankscope.Collector and watch(model), or with record_shapes=True"
 
 
@@ -118,6 +120,7 @@ class _Part:
     gradients: tuple[Gradient, ...]
     ready_ns: Int64
     issued_ns: Int64
+    computed_ns: Int64
     members: tuple[tuple[int, ...], ...]
     sent_bytes: tuple[int, ...]
     started_ns: Int64
@@ -167,6 +170,7 @@ def _part(
         gradients=gradients,
         ready_ns=common(np.maximum.accumulate(ready)),
         issued_ns=common(issued),
+        computed_ns=common(_computed(window, int(ready.max()), int(times.finished_ns[mine].max()))),
         members=members,
         sent_bytes=tuple(size or 0 for size in sizes),
         started_ns=common(times.started_ns[mine]),
@@ -233,6 +237,20 @@ def _ready(window: WindowBuckets, here: Int64, mine: Int64) -> tuple[Int64, Int6
     return device_ready_times(device, lanes, table.end_ns[rows]), issued
 
 
+def _computed(window: WindowBuckets, ready_ns: int, finished_ns: int) -> Int64:
+    """When compute ended that went on without a pause after the last gradient and before the last bucket, int64[1]."""
+    events = window.result.events
+    rows = np.sort(np.concatenate([events.compute, events.memory]))
+    starts, ends = events.table.start_ns[rows], events.table.end_ns[rows]
+    after = (starts >= ready_ns) & (starts < finished_ns)
+    end = ready_ns
+    for start, row_end in zip(starts[after].tolist(), ends[after].tolist(), strict=True):
+        if start > end + _PAUSE_NS:
+            break
+        end = max(end, row_end)
+    return np.array([end], np.int64)
+
+
 def _members(
     window: WindowBuckets,
     mine: Int64,
@@ -288,6 +306,7 @@ def _join(parts: Sequence[_Part], windows: Sequence[WindowBuckets]) -> Recorded 
         gradients=first.gradients,
         ready_ns=np.stack([p.ready_ns for p in parts]),
         issued_ns=np.stack([p.issued_ns for p in parts]),
+        computed_ns=np.concatenate([p.computed_ns for p in parts]),
         buckets=tuple(
             Bucket(
                 size_bytes=sum(first.gradients[i].size_bytes for i in members),

@@ -27,6 +27,7 @@ def recorded(
     host_ns: int = 0,
     start_delay_ns: int = 0,
     on_cpu: bool = True,
+    after_ns: int = 0,
 ) -> Recorded:
     """A backward of equal gradients of 1 kB in ns, whose buckets hold `cap` bytes each."""
     gradients = tuple(Gradient(elements=250, dtype="float32", size_bytes=KB) for _ in ready[0])
@@ -36,6 +37,7 @@ def recorded(
         gradients=gradients,
         ready_ns=np.array(ready, np.int64),
         issued_ns=np.array(ready, np.int64),
+        computed_ns=np.array([row[-1] for row in ready], np.int64) + after_ns,
         buckets=buckets,
         sent_bytes=np.array([b.size_bytes for b in buckets], np.int64),
         started_ns=np.array(started, np.int64),
@@ -137,9 +139,18 @@ def test_what_was_recorded_beside_a_transfer_is_taken_out() -> None:
     """
     run = recorded(ready=[[0, 1000, 3000, 5000]], cap=2 * KB, started=[[1000, 5000]], finished=[[3000, 7000]])
     duration, beside = segments(run)
-    assert duration.tolist() == [[1000, 2000, 2000]]
-    assert beside.tolist() == [[0, 2000, 0]]
-    assert free_segments(run, 2.0).tolist() == [[1000, 1000, 2000]]
+    assert duration.tolist() == [[1000, 2000, 2000, 0]]
+    assert beside.tolist() == [[0, 2000, 0, 0]]
+    assert free_segments(run, 2.0).tolist() == [[1000, 1000, 2000, 0]]
+
+
+def test_compute_after_the_last_gradient_hides_the_last_bucket() -> None:
+    """3000 more on either rank: compute ends at 7000 and 7500, the bucket at 8500: exposed 1500 and 1000."""
+    run = replace(four_gradients(), computed_ns=np.array([7000, 7500], np.int64))
+    found = replay_layout(run, run.buckets, lambda size: size, FREE)
+    assert (found.end_ns, found.exposed_ns) == (7500, 1250)
+    four = replay_layout(run, rebuilt_layout(run.gradients, (KB,)), lambda size: size, FREE)
+    assert (four.end_ns, four.exposed_ns) == (6500, 0)  # 7500 - 1000: compute ends last
 
 
 def slowed(times: int) -> list[Recorded]:
