@@ -16,7 +16,7 @@ ENVIRONMENT = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "PYTHONUTF8": "1
 
 
 def rankscope(
-    *words: str | Path, cwd: Path | None = None, **environment: str
+    *words: str | Path, cwd: Path | None = None, timeout_seconds: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end; a traceback on either stream is a failure."""
     done = subprocess.run(
@@ -25,7 +25,7 @@ def rankscope(
         text=True,
         encoding="utf-8",
         errors="surrogateescape",
-        timeout=60,
+        timeout=timeout_seconds,
         check=False,
         cwd=cwd,
         env={**ENVIRONMENT, **environment},

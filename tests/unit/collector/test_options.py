@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from rankscope.collector import Collector, on_trace_ready
-from rankscope.collector.options import OutputOptions, RankSelection, parse_output, parse_ranks
+from rankscope.collector.options import (
+    OutputOptions,
+    RankSelection,
+    parse_calibrate,
+    parse_output,
+    parse_ranks,
+)
 from rankscope.errors import RankscopeError, UsageError
 
 
@@ -89,3 +95,13 @@ def test_a_disabled_collector_needs_no_torch(monkeypatch: pytest.MonkeyPatch, tm
         assert collector.watch(model) is model
         collector.step()
     assert not (tmp_path / "run").exists()
+
+
+def test_calibration_may_be_given_its_time() -> None:
+    assert [parse_calibrate(value) for value in (False, True, 10, 0.5)] == [0.0, 3.0, 10.0, 0.5]
+
+
+@pytest.mark.parametrize("calibrate", [0, -1, 301, math.nan, math.inf])
+def test_times_that_mean_nothing_are_refused(calibrate: float, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="calibrate"):
+        Collector(tmp_path, calibrate=calibrate)
