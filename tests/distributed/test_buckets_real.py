@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from rankscope.advise.ddp_layout import Gradient, rebuilt_layout
-from rankscope.collector.demo import run_ranks
+from rankscope.collector.demo import run_demo, run_ranks
+from rankscope.model.intervals import covered_ns, union
 from rankscope.model.report import Report
-from rankscope.pipeline import analyze, read_run
+from rankscope.pipeline import analyze, analyze_fully, read_run
 
 pytestmark = [pytest.mark.distributed, pytest.mark.torch]
 
@@ -114,3 +116,27 @@ def test_the_layout_rule_is_that_of_two_ranks(runs: Path) -> None:
             assert members == [b.parameters for b in facts.buckets]
             seen += 1
     assert seen == 2 * 8
+
+
+def test_ddp_counts_at_least_our_overlap(tmp_path: Path) -> None:
+    """On the demo's run, DDP's overlap (first bucket's launch to last gradient, gaps included) bounds what we find there.
+
+    Ours of a whole step can be larger: the copies back out of the first buckets run beside the last ones.
+    """
+    run_demo(tmp_path)
+    run = read_run(tmp_path)
+    compared = 0
+    for result in analyze_fully(run).results:
+        window, table = result.events.window, result.events.table
+        assert window.manifest is not None
+        rows = result.communications.rows[result.buckets.index]
+        compute = union(table.start_ns[result.events.compute], table.end_ns[result.events.compute])
+        for iteration in window.manifest.ddp[0].iterations:
+            gradients = result.buckets.gradients
+            last = int(table.end_ns[gradients.rows[gradients.step == iteration.step]].max())
+            mine = rows[result.buckets.step == iteration.step]
+            transfers = union(table.start_ns[mine], np.minimum(table.end_ns[mine], last))
+            ours = int(covered_ns(transfers.starts, transfers.ends, compute).sum())
+            assert 0 < ours <= iteration.overlap_ns
+            compared += 1
+    assert compared >= 4
