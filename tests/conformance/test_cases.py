@@ -25,7 +25,6 @@ CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
 WAITING = {
     "dashboard": "uploads and downloads come with issue 6 (Dashboard)",
-    "ci": "the gate comes with issue 5 (CI gate)",
 }
 US = 1000
 FIGURES = {
@@ -367,6 +366,43 @@ def check_flag(case: Case, text: str) -> None:
     assert "0" in problem.message
 
 
+def check_baseline(case: Case, figures: dict[str, Any]) -> None:
+    (row,) = analyze(case.folder / "baseline").ranks
+    check_figures(row, figures)
+
+
+def check_candidate(case: Case, figures: dict[str, Any]) -> None:
+    (row,) = analyze(case.folder / "candidate").ranks
+    check_figures(row, figures)
+
+
+def compare_sides(case: Case, *words: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "rankscope.cli.main", "compare", "--format", "json"]
+    sides = [str(case.folder / side) for side in ("baseline", "candidate")]
+    done = subprocess.run([*command, *sides, *words], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def find_change(case: Case, name: str) -> float:
+    _, tree = compare_sides(case)
+    (row,) = [row for row in tree["comparison"]["figures"] if row["name"] == name]
+    change: float = row["change"]
+    return change
+
+
+def check_change_of_overlap(case: Case, points: float) -> None:
+    assert 100 * find_change(case, "overlap_ratio") == pytest.approx(points, abs=0.001)
+
+
+def check_change_of_exposed(case: Case, microseconds: float) -> None:
+    assert find_change(case, "exposed_communication") == microseconds * US
+
+
+def check_gate(case: Case, gate: dict[str, Any]) -> None:
+    status, tree = compare_sides(case, "--max-regression", f"overlap_ratio={gate['max_drop_points']}pp")
+    assert (status, tree["passed"]) == ((1, False) if gate["result"] == "fail" else (0, True))
+
+
 def check_not_yet(_case: Case, _value: Any) -> None:
     raise AssertionError("the analysis does not exist yet")
 
@@ -416,9 +452,9 @@ CHECKS: dict[str, Callable[[Case, Any], None]] = {
     "html_must_not_contain": check_not_yet,
     "csv_cell_must_not_start_with": check_not_yet,
     "files_outside_output_dir": check_not_yet,
-    "baseline": check_not_yet,
-    "candidate": check_not_yet,
-    "delta_pct_points": check_not_yet,
-    "delta_exposed_us": check_not_yet,
-    "gate": check_not_yet,
+    "baseline": check_baseline,
+    "candidate": check_candidate,
+    "delta_pct_points": check_change_of_overlap,
+    "delta_exposed_us": check_change_of_exposed,
+    "gate": check_gate,
 }

@@ -151,7 +151,7 @@ def make_snapshot(
     known = [ratio for ratio in ratios if ratio is not None]
     mean = sum(known) / len(known) if known else None
     exposed = [None if ratio is None else (1 - ratio) * communication for ratio in ratios]
-    lasted = list(durations) if durations is not None else [100.0 * MS] * len(ratios)
+    lasted: list[float | None] = [*durations] if durations is not None else [100.0 * MS] * len(ratios)
     number = len(ratios) if steps is None else steps
     figures: dict[str, float | None] = {
         "overlap_ratio": mean,
@@ -159,7 +159,9 @@ def make_snapshot(
         "communication": communication * number,
         "steady.overlap_ratio": mean,
         "steady.exposed_communication": None if mean is None else (1 - mean) * communication,
-        "steady.duration": sum(lasted) / len(lasted) if lasted else None,
+        "steady.duration": sum(lasts) / len(lasts)
+        if (lasts := [x for x in lasted if x is not None])
+        else None,
     }
     return Snapshot(
         name=name,

@@ -15,6 +15,9 @@ import typer
 from rankscope import __version__
 from rankscope.cli.advise import advise
 from rankscope.cli.analyze import analyze
+from rankscope.cli.baseline import baseline_app
+from rankscope.cli.check import check
+from rankscope.cli.compare import compare
 from rankscope.cli.dashboard import dashboard
 from rankscope.cli.demo import demo
 from rankscope.cli.inspect import inspect
@@ -36,6 +39,9 @@ app.command()(analyze)
 app.command()(advise)
 app.command()(inspect)
 app.command()(demo)
+app.command()(check)
+app.command()(compare)
+app.add_typer(baseline_app, name="baseline")
 app.command()(dashboard)
 
 

@@ -43,7 +43,8 @@ def join_baselines(baselines: Sequence[Baseline]) -> Baseline:
 def shrink_baseline(baseline: Baseline) -> Baseline:
     """The baseline with what fits into 20 KB: the newest 4 runs, 24 steps of each, the largest parts.
 
-    Steps are thinned out evenly. Numbers are rounded to six digits.
+    Steps are thinned out evenly. Figures are kept exactly, so that a run equals its own baseline; values per step
+    and parts are rounded to six digits.
     """
     runs = [_shrink_run(run) for run in baseline.runs[-MOST_RUNS:]]
     return replace(baseline, runs=runs, parts=_shrink_parts(baseline.parts))
@@ -57,7 +58,7 @@ def _shrink_run(run: Snapshot) -> Snapshot:
             key[:LONGEST_NAME]: text[:LONGEST_NAME] for key, text in list(run.labels.items())[:_MOST_LABELS]
         },
         devices=run.devices[:_MOST_LABELS],
-        figures={name: _round(value) for name, value in run.figures.items() if value is not None},
+        figures={name: value for name, value in run.figures.items() if value is not None},
         undefined={},
         samples={name: _thin([_round(v) for v in values]) for name, values in run.samples.items()},
     )

@@ -18,7 +18,7 @@ EXPOSED_WAIT = Figure(name="exposed_wait", label="exposed waiting", kind="time")
 EXPOSED_TRANSFER = Figure(name="exposed_transfer", label="exposed transfer", kind="time")
 STRAGGLER_COST = Figure(name="straggler_cost", label="straggler cost per step", kind="time")
 STRAGGLER_COST_RATIO = Figure(
-    name="straggler_cost_ratio", label="straggler cost, share of the step", kind="ratio"
+    name="straggler_cost_ratio", label="straggler cost as a share of the step", kind="ratio"
 )
 STRAGGLER_SLOWDOWN = Figure(name="straggler_slowdown", label="slowdown by the straggler", kind="factor")
 BUS_BANDWIDTH = Figure(name="bus_bandwidth", label="bus bandwidth", kind="bandwidth", better="higher")
