@@ -119,7 +119,7 @@ def test_the_layout_rule_is_that_of_two_ranks(runs: Path) -> None:
 
 
 def test_ddp_counts_at_least_our_overlap(tmp_path: Path) -> None:
-    """On the demo's run, DDP's overlap (first bucket's launch to last gradient, gaps included) bounds what we find there.
+    """On the demo's run, DDP's overlap (first bucket's launch to last gradient, gaps included) bounds ours up to then.
 
     Ours of a whole step can be larger: the copies back out of the first buckets run beside the last ones.
     """
