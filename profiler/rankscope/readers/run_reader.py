@@ -11,11 +11,13 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from pathlib import Path
+from typing import IO
 
 from rankscope.errors import InputError, TraceSyntaxError
 from rankscope.model.categories import Classifier
 from rankscope.model.run import Problem, Run
 from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES
+from rankscope.readers.cache import SMALLEST_STORED_BYTES, TableCache, hash_file
 from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.identity import identify
 from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
@@ -36,11 +38,13 @@ class ReadOptions:
         max_unpacked_bytes: limit of the uncompressed text of one file.
         processes: worker processes; 0 = one per core, as far as it pays. More than one needs the usual
             `if __name__ == "__main__":` guard in a calling script.
+        cache: directory that keeps the tables of large files; None keeps nothing.
     """
 
     communication_patterns: tuple[str, ...] = ()
     max_unpacked_bytes: int = DEFAULT_MAX_UNPACKED_BYTES
     processes: int = 1
+    cache: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +197,7 @@ def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
     classifier = Classifier(extra_patterns=options.communication_patterns)
     try:
         with source.open() as raw:
-            file = read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+            file = _read_through_cache(raw, source, options, classifier)
     except NotATraceError:
         return _Outcome(file=None, problem=None)
     except TraceSyntaxError as error:
@@ -203,6 +207,29 @@ def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
     except OSError as error:
         return _lost(source, None, "unreadable", f"cannot be read: {error.strerror or error}")
     return _Outcome(file=file, problem=None)
+
+
+def _read_through_cache(
+    raw: IO[bytes], source: TraceSource, options: ReadOptions, classifier: Classifier
+) -> TraceFile:
+    if options.cache is None or source.is_remote or source.size_bytes < SMALLEST_STORED_BYTES:
+        return read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+    cache = TableCache(options.cache)
+    before = _state(raw)
+    key = cache.key(hash_file(raw), (options.communication_patterns, options.max_unpacked_bytes))
+    found = cache.get(key, source.name)
+    if found is not None:
+        return found
+    raw.seek(0)
+    file = read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+    if _state(raw) == before:  # else it was written to meanwhile: the hash may be that of another text
+        cache.put(key, file)
+    return file
+
+
+def _state(raw: IO[bytes]) -> tuple[int, int]:
+    status = os.fstat(raw.fileno())
+    return status.st_size, status.st_mtime_ns
 
 
 def _lost(source: TraceSource, offset: int | None, kind: str, message: str) -> _Outcome:
