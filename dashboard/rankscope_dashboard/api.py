@@ -22,6 +22,7 @@ from rankscope_dashboard.limits import Limits
 from rankscope_dashboard.merged import MergedTraces
 from rankscope_dashboard.openapi import describe_api
 from rankscope_dashboard.pages import render_page
+from rankscope_dashboard.receive import check_length
 from rankscope_dashboard.refusal import RefusalError
 from rankscope_dashboard.uploads import Uploads, parse_tags
 
@@ -242,6 +243,7 @@ def _number(text: str, name: str, largest: int) -> int:
 
 
 async def _small_body(request: Request) -> bytes:
+    check_length(request, _MOST_JSON_BYTES)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk

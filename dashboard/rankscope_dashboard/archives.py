@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from rankscope.errors import InputError
+from rankscope.readers.byte_stream import ReadsBytes
 from rankscope.units import format_size
-from rankscope_dashboard.content import kind_of
+from rankscope_dashboard.content import is_gzip, kind_of
 from rankscope_dashboard.limits import Limits
 from rankscope_dashboard.names import shown_text
 
@@ -49,7 +52,7 @@ class Unpacker:
                     yield Unpacked(name=shown_text(member), path=path)
                 else:
                     path.unlink()
-        except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, RuntimeError) as error:
+        except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
             raise InputError(f"the archive {name} cannot be unpacked: {error}; pack it again") from error
 
     def _zip_members(self, archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
@@ -89,8 +92,38 @@ class Unpacker:
 
 def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     # As a stream: links, devices and absolute paths are never followed, only bytes of regular files are read.
-    with tarfile.open(archive, "r|*") as opened:
-        for member in opened:
-            source = opened.extractfile(member) if member.isreg() else None
-            if source is not None:
-                yield member.name, source
+    with archive.open("rb") as raw:
+        packed = is_gzip(raw.read(2))
+        raw.seek(0)
+        stream = _Stream(gzip.GzipFile(fileobj=raw) if packed else raw)
+        with tarfile.open(fileobj=stream, mode="r|") as opened:  # type: ignore[call-overload]  # read() is enough
+            for member in opened:
+                source = opened.extractfile(member) if member.isreg() else None
+                if source is not None:
+                    yield member.name, source
+        stream.check_end()
+
+
+class _Stream:
+    """Bytes of a tar file, and whether they end as a tar file does; tarfile takes any end for a good one."""
+
+    def __init__(self, source: ReadsBytes) -> None:
+        self._source = source
+        self._tail = b""
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes."""
+        block = self._source.read(size)
+        self._tail = (self._tail + block)[-tarfile.BLOCKSIZE :]
+        return block
+
+    def check_end(self) -> None:
+        """Read what is left.
+
+        Raises:
+            EOFError: the file was cut.
+        """
+        while self.read(_BLOCK_BYTES):
+            continue
+        if self._tail.strip(b"\0"):
+            raise EOFError("it ends early")

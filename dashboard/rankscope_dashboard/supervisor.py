@@ -197,10 +197,11 @@ def read_result(path: Path, exit_status: int | None) -> str:
     try:
         return msgspec.json.decode(path.read_bytes(), type=Result).error
     except (FileNotFoundError, msgspec.MsgspecError):
-        how = (
-            f"by signal {-exit_status}" if exit_status is not None and exit_status < 0 else f"({exit_status})"
-        )
-        return f"the process that analysed it ended early {how}, perhaps for want of memory"
+        if exit_status is not None and exit_status < 0:
+            return (
+                f"the process that analysed it was killed (signal {-exit_status}), perhaps for want of memory"
+            )
+        return "an internal error of rankscope; the server's log says more. Please report it with the traces"
 
 
 def _lock_folder(folder: Path) -> IO[bytes]:

@@ -131,7 +131,9 @@ class Jobs:
     def fail(self, run_id: str, message: str) -> None:
         """Mark a job as failed and drop its files."""
         self.change(run_id, lambda job: replace(job, state="failed", message=message))
-        shutil.rmtree(self._folder_of(run_id) / _FILES_FOLDER, ignore_errors=True)
+        for path in self._folder_of(run_id).iterdir():
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
 
     def remove(self, run_id: str) -> bool:
         """Remove a job and its files; whether there was one."""
