@@ -108,8 +108,9 @@ def _advise(model: Model, backwards: Backwards, current: float | None, options: 
     exposed = float(np.median([max(r.end_ns - int(r.computed_ns.max()), 0) for r in backwards.recorded]))
     if exposed < _HIDDEN_SHARE * step_ns and not options.changes_network:
         reason = (
-            f"compute hides the buckets already: {format_duration(round(exposed))} of a step of "
-            f"{format_duration(step_ns)} lies behind it, so no cap can gain more"
+            f"compute hides the buckets already: the last one ends {format_duration(round(exposed))} after the last "
+            f"rank's compute, in a step of {format_duration(step_ns)}, so no cap can gain more (what other ranks spend "
+            "in it is waiting for that rank)"
         )
         return replace(
             facts, reason=reason, bucket_cap_mb=CapAdvice(current=current, best=None, predictions=[])
