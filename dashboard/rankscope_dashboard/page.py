@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.resources import files
+from pathlib import Path
 
 import streamlit as st
 
@@ -42,6 +42,8 @@ from rankscope_dashboard.words import (
     ViewWords,
 )
 
+_ASSETS = Path(__file__).parent / "assets"
+
 _VIEWS: dict[str, Callable[[Visit], None]] = {
     OVERVIEW.slug: overview.show,
     OVERLAP.slug: overlap.show,
@@ -57,8 +59,8 @@ _VIEWS: dict[str, Callable[[Visit], None]] = {
 
 def draw() -> None:
     """Draw the page of the current link."""
-    st.set_page_config(page_title="rankscope", page_icon=":material/monitoring:", layout="wide")
-    st.html(f"<style>{_read_style()}</style>")
+    st.set_page_config(page_title="rankscope", page_icon=str(_ASSETS / "icon.svg"), layout="wide")
+    st.html(f"<style>{(_ASSETS / 'style.css').read_text(encoding='utf-8')}</style>")
     place = current_place()
     if place.run is None:
         _draw_menu(None, RUNS)
@@ -116,7 +118,3 @@ def _menu_button(words: ViewWords, current: ViewWords, run: str | None) -> None:
         on_click=go_to,
         args=(run, words.slug if run else None),
     )
-
-
-def _read_style() -> str:
-    return (files("rankscope_dashboard") / "assets" / "style.css").read_text(encoding="utf-8")

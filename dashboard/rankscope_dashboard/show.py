@@ -79,16 +79,17 @@ def show_table(table: Table, key: str, **options: Any) -> Any:  # noqa: ANN401 -
         f"{i}": st.column_config.Column(column.label, help=_explain(column))
         for i, column in enumerate(table.columns)
     }
-    chosen = st.dataframe(
-        styled,
-        key=key,
-        hide_index=True,
-        column_config=config,
-        placeholder=NOT_AVAILABLE,
-        height=min(_ROW_PX * (len(frame) + 1) + 3, _MOST_TABLE_PX),
-        **options,
-    )
-    show_notes(table.notes)
+    with st.container(key=f"table-{key}"):
+        chosen = st.dataframe(
+            styled,
+            key=key,
+            hide_index=True,
+            column_config=config,
+            placeholder=NOT_AVAILABLE,
+            height=min(_ROW_PX * (len(frame) + 1) + 3, _MOST_TABLE_PX),
+            **options,
+        )
+        show_notes(table.notes)
     return chosen
 
 
