@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from rankscope.gate.figures import COMMUNICATION, DURATION, EXPOSED, FIGURES_OF_SCOPE, OVERLAP
+from rankscope.gate.figures import COMMUNICATION, COMPUTE, DURATION, EXPOSED, FIGURES_OF_SCOPE, OVERLAP
 from rankscope.gate.parts import compare_parts
 from rankscope.gate.regressions import COMPARED_SCOPES, RegressionLimit
 from rankscope.gate.significance import judge
@@ -72,14 +72,24 @@ def _judge_figures(base: Sequence[Snapshot], head: Snapshot) -> dict[str, Judgem
     if not head.samples or not any(run.samples for run in base):
         return {}
     scale = _mean_sample(base, COMMUNICATION.name)
+    drift = _measure_drift(base, head)
     return {
         name: judge(
             [_known(run.samples.get(name, ())) for run in base],
             _known(head.samples[name]),
             scale=scale if name == EXPOSED.name else None,
+            drift=drift,
         )
         for name in head.samples
     }
+
+
+def _measure_drift(base: Sequence[Snapshot], head: Snapshot) -> float:
+    """How far compute per step differs, as a share of it, if it ran on the CPU; 0 on GPUs, which jobs do not share."""
+    if not (head.is_cpu_only and all(run.is_cpu_only for run in base)):
+        return 0.0
+    before, after = _mean_sample(base, COMPUTE.name), _mean_sample([head], COMPUTE.name)
+    return 2 * abs(after - before) / (after + before) if before and after else 0.0
 
 
 def _known(samples: Sequence[float | None]) -> list[float]:

@@ -7,6 +7,9 @@ all of them alike, and a test over steps alone takes that for a change of the co
 2. it is larger than two runs of the same code may differ by. With three or more base runs that is measured: the 95 %
    prediction interval of a further run. With fewer it is assumed: a run-to-run standard deviation of 1.5 % of the
    figure, more where the steps scatter by more than 6 % (a machine that the job does not have for itself).
+
+On CPU-only runs compute shares the cores with whatever else runs there. How far the compute of the runs differs
+shows how differently busy the machine was, and other figures may differ by as much for that reason alone.
 """
 
 from __future__ import annotations
@@ -42,13 +45,16 @@ _ROUNDING = 1e-12
 Float64 = npt.NDArray[np.float64]
 
 
-def judge(base: Sequence[Sequence[float]], head: Sequence[float], scale: float | None = None) -> Judgement:
+def judge(
+    base: Sequence[Sequence[float]], head: Sequence[float], *, scale: float | None = None, drift: float = 0.0
+) -> Judgement:
     """Whether the head's steps differ from the base's by more than noise.
 
     Args:
         base: per base run, the value of each step.
         head: the value of each step of the head.
         scale: what noise is a share of; the mean of the base unless given.
+        drift: how differently busy the machine is known to have been, as a share of the time.
     """
     runs = [np.asarray(run, np.float64) for run in base if len(run)]
     steps = np.asarray(head, np.float64)
@@ -61,7 +67,7 @@ def judge(base: Sequence[Sequence[float]], head: Sequence[float], scale: float |
         basis = f"{base_steps} and {len(steps)} steady steps show no scatter; two on each side are needed"
     else:
         p_value = permutation_p_value(np.concatenate(runs), steps)
-        smallest, basis = _smallest_difference(runs, steps, abs(base_mean) if scale is None else scale)
+        smallest, basis = _smallest_difference(runs, steps, abs(base_mean) if scale is None else scale, drift)
         is_significant = p_value <= LEVEL and abs(head_mean - base_mean) > smallest
         if least_p_value(base_steps, len(steps)) > LEVEL:
             basis = (
@@ -118,8 +124,19 @@ def least_p_value(base_steps: int, head_steps: int) -> float:
     return (2 if base_steps == head_steps else 1) / math.comb(base_steps + head_steps, head_steps)
 
 
-def _smallest_difference(runs: Sequence[Float64], head: Float64, scale: float) -> tuple[float, str]:
+def _smallest_difference(
+    runs: Sequence[Float64], head: Float64, scale: float, drift: float
+) -> tuple[float, str]:
     """Smallest difference of means that counts, and how it comes about."""
+    smallest, basis = _smallest_by_scatter(runs, head, scale)
+    by_drift = _NORMAL_QUANTILE * math.sqrt(1 + 1 / len(runs)) * drift * scale
+    if by_drift > smallest:
+        basis = f"the machine was not equally busy: compute on the CPU differs by {100 * drift:.0f} %"
+    return math.hypot(smallest, by_drift), basis
+
+
+def _smallest_by_scatter(runs: Sequence[Float64], head: Float64, scale: float) -> tuple[float, str]:
+    """Smallest difference that counts as far as steps and base runs show it."""
     freedom = sum(len(run) - 1 for run in [*runs, head])
     squares = sum(float(((run - run.mean()) ** 2).sum()) for run in [*runs, head])
     step_noise = math.sqrt(squares / freedom)

@@ -44,6 +44,7 @@ def take_snapshot(report: Report) -> Snapshot:
         versions=dict(sorted(run.versions.items())[:_VERSIONS_KEPT]),
         devices=sorted(set(run.devices.values())),
         backend=run.backend,
+        is_cpu_only=any(row.device == "cpu" for row in report.ranks),
         world_size=run.world_size,
         ranks=len(run.ranks),
         missing_ranks=run.missing_ranks,

@@ -65,6 +65,7 @@ class Snapshot:
         versions: component -> version.
         devices: distinct names of devices.
         backend: communication backend.
+        is_cpu_only: whether compute ran on the CPU.
         world_size: ranks of the job.
         ranks: number of ranks with a trace.
         missing_ranks: ranks without one.
@@ -81,6 +82,7 @@ class Snapshot:
     versions: dict[str, str] = field(default_factory=dict)
     devices: list[str] = field(default_factory=list)
     backend: str | None = None
+    is_cpu_only: bool = False
     world_size: int | None = None
     ranks: int = 0
     missing_ranks: list[int] = field(default_factory=list)

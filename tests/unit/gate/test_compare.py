@@ -81,6 +81,16 @@ def test_steps_without_communication_are_no_samples() -> None:
     assert (judgement.base_steps, judgement.head_steps) == (3, 4)
 
 
+def test_compute_on_the_cpu_shows_how_busy_the_machine_was() -> None:
+    """The same steps, compute 10 % longer: a change of the code on a GPU, perhaps of the neighbours on a CPU."""
+    for is_cpu_only, worse in ((False, 2), (True, 0)):
+        base, head = (
+            replace(run, is_cpu_only=is_cpu_only, samples={**run.samples, "compute": [compute] * 10})
+            for run, compute in ((make_snapshot([0.5] * 10), 100.0), (make_snapshot([0.45] * 10), 110.0))
+        )
+        assert len(compare_runs(base, head).changed("worse")) == worse
+
+
 def test_a_base_of_several_runs_is_their_mean() -> None:
     base = make_side(make_snapshot([0.4] * 4), make_snapshot([0.5] * 4), make_snapshot([0.6] * 4))
     comparison = compare(base, make_side(make_snapshot([0.5] * 4)))

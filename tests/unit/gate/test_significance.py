@@ -90,6 +90,15 @@ def test_several_base_runs_measure_the_noise() -> None:
     assert judge(quiet, [0.79] * 5).is_significant is True
 
 
+def test_a_machine_that_was_not_equally_busy_hides_more() -> None:
+    """4.2 % of 0.8 by itself; compute 10 % apart: 1.96 * sqrt(2) * 10 % = 27.7 % of 0.8 besides."""
+    quiet, busy = judge([[0.8] * 10], [0.7] * 10), judge([[0.8] * 10], [0.7] * 10, drift=0.1)
+    assert (quiet.is_significant, busy.is_significant) == (True, False)
+    assert quiet.smallest is not None
+    assert busy.smallest == pytest.approx(math.hypot(quiet.smallest, 1.959964 * math.sqrt(2) * 0.08))
+    assert "not equally busy" in busy.basis
+
+
 @pytest.mark.parametrize("head", [[], [0.5]])
 def test_too_few_steps_cannot_tell(head: list[float]) -> None:
     judgement = judge([[0.8, 0.8]], head)
