@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 
-.PHONY: setup demo test check format wheel clean
+.PHONY: setup demo test check fuzz format wheel clean
 
 setup: $(VENV)/.installed
 
@@ -24,6 +24,9 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+fuzz: setup
+	PYTHONPATH=tests $(BIN)/python tests/support/fuzzing.py --count 20000
 
 check: setup
 	$(BIN)/ruff check .

@@ -212,13 +212,32 @@ class EventBlocks:
 
     def _located(self, error: BlockSyntaxError) -> TraceSyntaxError:
         window = self._window
-        offset = window.offset_of(window.position - 1 + (error.index or 0))
+        index = self._start_of_fault() if error.index is None else window.position - 1 + error.index
+        offset = window.offset_of(index)
         text = error.message.removeprefix("JSON is malformed: ")
         return TraceSyntaxError(
             f"not JSON at byte offset {offset}: {text}. If several ranks wrote to this path at once, give "
             "each rank a path of its own (rankscope's collector does)",
             offset=offset,
         )
+
+    def _start_of_fault(self) -> int:
+        """Index of the first event that cannot be decoded, where the decoder does not name the place."""
+        buffer = self._window.buffer
+        position = _skip(buffer, self._window.position)
+        while position < len(buffer):
+            end = end_of_value(buffer, position, complete=self._window.at_end)
+            if end is None:
+                break
+            try:
+                decode_events(_bracketed(buffer, position, end))
+            except BlockSyntaxError:
+                break
+            after = _skip(buffer, end)
+            if after == len(buffer) or buffer[after] != _COMMA:
+                break
+            position = _skip(buffer, after + 1)
+        return position
 
 
 def _bracketed(buffer: bytearray, start: int, end: int) -> bytes:

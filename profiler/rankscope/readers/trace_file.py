@@ -159,7 +159,8 @@ class _TraceParser:
         try:
             return msgspec.json.decode(text, type=str)
         except msgspec.MsgspecError as error:
-            raise TraceSyntaxError(f"expected a key, found {text[:20]!r}", offset=offset) from error
+            place = offset + (syntax_error(error, len(text)).index or 0)
+            raise TraceSyntaxError(f"expected a key, found {text[:20]!r}", offset=place) from error
 
     def _take_metadata(self, key: str) -> None:
         window = self._window
