@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rankscope.collector import Collector as Collector
+    from rankscope.collector import Push as Push
     from rankscope.collector import on_trace_ready as on_trace_ready
     from rankscope.pipeline import analyze as analyze
     from rankscope.pipeline import read_run as read_run
 
 __version__ = "0.1.0"
 
-__all__ = ["Collector", "__version__", "analyze", "on_trace_ready", "read_run"]
+__all__ = ["Collector", "Push", "__version__", "analyze", "on_trace_ready", "read_run"]
 
 _HOMES = {
     "Collector": "rankscope.collector",
+    "Push": "rankscope.collector",
     "on_trace_ready": "rankscope.collector",
     "analyze": "rankscope.pipeline",
     "read_run": "rankscope.pipeline",

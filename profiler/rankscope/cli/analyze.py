@@ -227,7 +227,7 @@ def parse_steps(text: str) -> frozenset[int] | None:
     return frozenset(steps)
 
 
-def parse_labels(texts: list[str]) -> dict[str, str]:
+def parse_labels(texts: list[str], option: str = "--label") -> dict[str, str]:
     """Labels of texts such as "branch=main".
 
     Raises:
@@ -235,7 +235,7 @@ def parse_labels(texts: list[str]) -> dict[str, str]:
     """
     bad = [text for text in texts if not text.partition("=")[0] or "=" not in text]
     if bad:
-        raise UsageError(f"--label: {', '.join(map(repr, bad))}; expected key=value")
+        raise UsageError(f"{option}: {', '.join(map(repr, bad))}; expected key=value")
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 

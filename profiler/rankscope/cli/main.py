@@ -21,6 +21,7 @@ from rankscope.cli.compare import compare
 from rankscope.cli.dashboard import dashboard
 from rankscope.cli.demo import demo
 from rankscope.cli.inspect import inspect
+from rankscope.cli.push import push
 from rankscope.errors import RankscopeError
 
 EXIT_COULD_NOT = 2
@@ -43,6 +44,7 @@ app.command()(check)
 app.command()(compare)
 app.add_typer(baseline_app, name="baseline")
 app.command()(dashboard)
+app.command()(push)
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rankscope.collector.collector import Collector
 from rankscope.collector.own_profiler import on_trace_ready
+from rankscope.collector.pushing import Push
 from rankscope.collector.warning import RankscopeWarning
 
-__all__ = ["Collector", "RankscopeWarning", "on_trace_ready"]
+__all__ = ["Collector", "Push", "RankscopeWarning", "on_trace_ready"]

@@ -24,6 +24,7 @@ from rankscope.collector.options import (
     parse_ranks,
     require_torch,
 )
+from rankscope.collector.pushing import Push, join_actions
 from rankscope.collector.recording import Recording
 from rankscope.collector.saving import TraceSaver
 from rankscope.collector.schedule import Schedule, Window
@@ -70,6 +71,8 @@ class Collector:
             store. All ranks must call `step()`; at most 5 s each time.
         when_done: called with `directory` on the lowest recording rank, on a thread of its own, after its last
             window has been written. Other ranks may still be writing theirs.
+        push: address of a dashboard, or a `Push` with name and tags, to which the lowest recording rank sends the
+            run after its last window, beside the training and after `when_done`.
         enabled: False makes every method do nothing.
 
     Raises:
@@ -97,6 +100,7 @@ class Collector:
         calibrate: bool | float = False,
         sync_clocks: bool = False,
         when_done: Callable[[Path], object] | None = None,
+        push: Push | str | None = None,
         enabled: bool = True,
     ) -> None:
         self._schedule = Schedule(
@@ -131,7 +135,7 @@ class Collector:
             selection=self._selection,
             watched=self._watched,
         )
-        self._when_done = when_done
+        self._when_done = join_actions(when_done, push, self._selection)
         self._guard = Guard(clean_up=self._abandon)
         self._recording: Recording | None = None
         self._attended: Window | None = None  # a window of which this rank only shares the joint actions
