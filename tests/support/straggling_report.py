@@ -160,4 +160,11 @@ def make_advice() -> Advice:
                    step_low_ns=(step - 1) * MS, step_high_ns=(step + 1) * MS)
         for cap, step in ((1.0, 99), (5.0, 96), (25.0, 100))
     ]  # fmt: skip
-    return Advice(bucket_cap_mb=CapAdvice(current=25.0, best=5.0, predictions=predictions))
+    return Advice(
+        bucket_cap_mb=CapAdvice(current=25.0, best=5.0, predictions=predictions),
+        verdict="change",
+        reason="smaller buckets let the transfers begin earlier",
+        code="bucket_cap_mb=5",
+        saving_ns=4 * MS,
+        saving_ratio=0.04,
+    )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rankscope.model.report import CapAdvice, Prediction, Report
+from collections.abc import Iterator
+
+from rankscope.model.report import Advice, CapAdvice, Prediction, Report
+from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
 from rankscope.renderers.tables import Cell, Column, Table, duration_cell, finish_table, ratio_cell
 from rankscope.units import format_duration, format_ratio
 
@@ -60,33 +63,33 @@ def _cells(prediction: Prediction, cap: CapAdvice, now: Prediction | None) -> li
 
 
 def write_advice(report: Report) -> tuple[str, ...]:
-    """What the advice comes down to, one sentence per item; () without advice."""
+    """What the advice comes down to; inert sentences, () without advice."""
     if report.advice is None:
         return ()
-    advice, cap = report.advice, report.advice.bucket_cap_mb
-    if advice.verdict == "declined":
-        return (f"No cap can be recommended: {advice.reason}.",)
-    if advice.verdict == "keep" and advice.reason and cap.best in (None, cap.current):
-        return (f"Nothing to change about bucket_cap_mb: {advice.reason}.",)
+    sentences = [*_say_change(report.advice)] if report.advice.verdict == "change" else []
+    if report.advice.reason and not sentences:
+        sentences.append(f"{report.advice.reason[0].upper()}{report.advice.reason[1:].rstrip('.')}.")
+    return tuple(make_inert(sentence, MESSAGE_LIMIT) for sentence in sentences)
+
+
+def _say_change(advice: Advice) -> Iterator[str]:
+    cap = advice.bucket_cap_mb
     best, now = find_prediction(cap, cap.best), find_prediction(cap, cap.current)
     if cap.best is None or best is None:
-        return ("No cap is predicted to be better than the one in use.",)
-    if cap.best == cap.current:
-        return (f"bucket_cap_mb={cap.best:g}, which is in use, is predicted to be the best.",)
+        return
     step = f"a step is predicted to take {format_duration(best.step_ns)} ({_range(best)})"
     if now is None:
-        return (f"With bucket_cap_mb={cap.best:g} {step}.",)
+        gain = "" if advice.saving_ns is None else f": {format_duration(advice.saving_ns)} less than now"
+        yield f"With bucket_cap_mb={cap.best:g} {step}{gain}."
+        return
     saved = now.step_ns - best.step_ns
     share = f", {format_ratio(saved / now.step_ns)}" if now.step_ns else ""
-    sentences = [
+    yield (
         f"With bucket_cap_mb={cap.best:g} instead of {cap.current:g} {step} instead of {format_duration(now.step_ns)}: "
         f"{format_duration(saved)}{share} less."
-    ]
+    )
     if best.step_high_ns >= now.step_low_ns:
-        sentences.append(
-            "The two ranges overlap, so the gain may be smaller than the model's error: measure it."
-        )
-    return tuple(sentences)
+        yield "The two ranges overlap, so the gain may be smaller than the model's error: measure it."
 
 
 def _range(prediction: Prediction) -> str:
@@ -95,9 +98,7 @@ def _range(prediction: Prediction) -> str:
 
 def write_code(report: Report) -> str | None:
     """The line of code to change; None if there is nothing to change."""
-    if report.advice is None:
+    advice = report.advice
+    if advice is None or advice.verdict != "change" or not advice.code:
         return None
-    cap = report.advice.bucket_cap_mb
-    if cap.best is None or cap.best == cap.current:
-        return None
-    return f"model = DistributedDataParallel(model, bucket_cap_mb={cap.best:g})"
+    return make_inert(f"model = DistributedDataParallel(model, {advice.code})", MESSAGE_LIMIT)

@@ -103,6 +103,15 @@ def _refer_all(text: str) -> str:
     return "".join(f"&#{ord(character)};" for character in text)
 
 
+def escape_plot(text: str, limit: int = NAME_LIMIT) -> str:
+    """The text for a label of a plot: plotly reads tags and character references in labels, links included.
+
+    >>> escape_plot("<a href='x'>y</a> & z")
+    "&lt;a href='x'&gt;y&lt;/a&gt; &amp; z"
+    """
+    return make_inert(text, limit).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
 def embed_json(value: object) -> str:
     r"""JSON that may stand inside a `<script>` element: it cannot close the element nor open a comment.
 

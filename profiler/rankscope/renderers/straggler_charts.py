@@ -7,6 +7,7 @@ from typing import Any
 from rankscope.model.report import Report
 from rankscope.renderers.arrivals import list_arrivals
 from rankscope.renderers.chart_axes import choose_unit
+from rankscope.renderers.escape import escape_plot
 from rankscope.renderers.wait_matrix import WaitMatrix
 from rankscope.units import format_duration
 
@@ -17,6 +18,7 @@ _RANKS = 64
 _ROW_PX = 22
 _FRAME_PX = 70
 _MOST_LABELS = 24
+_LONGEST_LABEL = 56
 
 
 def build_wait_chart(matrix: WaitMatrix) -> Figure:
@@ -61,7 +63,7 @@ def build_arrival_chart(report: Report) -> Figure | None:
     if not listed:
         return None
     convert, unit = choose_unit(max(arrivals.span_ns for arrivals in listed))
-    names = [arrivals.name for arrivals in listed]
+    names = [escape_plot(arrivals.name, _LONGEST_LABEL) for arrivals in listed]
     spans = {
         "type": "scatter",
         "mode": "lines",

@@ -136,6 +136,9 @@ def build_evidence_table(report: Report, limit: int) -> Table:
     return finish_table(f"Why {name_culprit(straggler)} is late", _EVIDENCE_COLUMNS, rows, notes)
 
 
+_WORTH_SAYING = 0.1
+"""Share of the cost by which what is really saved must differ to be told."""
+
 _LONGEST_NAME = 64
 _EVIDENCE_WORDS = {"compute": "compute", "memory": "copies", "idle": "device idle, host in"}
 
@@ -153,6 +156,17 @@ def explain_verdict(report: Report) -> tuple[str, ...]:
     if straggler is None or straggler.verdict == "inconclusive":
         return ()
     sentences = [_sentence(straggler.reason)] if straggler.reason else []
+    saved, cost = straggler.saved_ns_per_step, straggler.cost_ns_per_step
+    if (
+        straggler.verdict == "found"
+        and saved is not None
+        and cost
+        and abs(saved - cost) > _WORTH_SAYING * cost
+    ):
+        sentences.append(
+            f"In this run a step would really get {format_duration(saved)} shorter: hosts of other ranks are slow too, "
+            "unseen behind the wait."
+        )
     if straggler.verdict == "found" and straggler.slowdown is not None:
         sentences.append(f"The run is {straggler.slowdown:.3g} times as slow as it would be then.")
     if straggler.verdict == "found" and straggler.cause_reason:

@@ -149,11 +149,12 @@ def _draw_advice(report: Report, width: int) -> list[RenderableType]:
         return []
     code = write_code(report)
     lines = [Padding(draw_text(sentence), (0, 0, 0, INDENT)) for sentence in sentences]
-    if code is not None:
-        lines.append(Padding(Text(code, style="bold"), (0, 0, 0, 2 * INDENT)))
+    if code is None:  # nothing to change: the predictions would be noise here
+        return [draw_title("Advice"), *lines]
     return [
         draw_title("Advice"),
         *lines,
+        Padding(Text(code, style="bold"), (0, 0, 0, 2 * INDENT)),
         draw_caps(report, width),
         draw_table(build_advice_table(report, CAPS_SHOWN), width),
     ]

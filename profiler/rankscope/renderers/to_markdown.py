@@ -131,9 +131,10 @@ def _write_advice(report: Report) -> list[str]:
     if not sentences:
         return []
     code = write_code(report)
-    lines = [] if code is None else [f"```python\n{code}\n```"]
-    table = _write_table(build_advice_table(report, CAPS_SHOWN))
-    return ["### Advice", "<br>\n".join(sentences), *lines, *table[1:]]
+    blocks = ["### Advice", "<br>\n".join(sentences)]
+    if code is None:
+        return blocks
+    return [*blocks, f"```python\n{code}\n```", *_write_table(build_advice_table(report, CAPS_SHOWN))[1:]]
 
 
 def _write_ranks(report: Report) -> list[str]:

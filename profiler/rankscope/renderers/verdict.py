@@ -82,7 +82,7 @@ def _say_straggler(straggler: Straggler | None) -> str:
 
 
 def _say_advice(advice: Advice | None) -> str:
-    if advice is None or advice.bucket_cap_mb.best in (None, advice.bucket_cap_mb.current):
+    if advice is None or advice.verdict != "change" or advice.bucket_cap_mb.best is None:
         return ""
     cap = advice.bucket_cap_mb
     best = _predicted(cap.predictions, cap.best)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import shutil
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rankscope.model.report import Measures, RankRow, Report, RunFacts, StepRow, Tool, Totals
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 MakeReport = Callable[..., Report]
 MakeRank = Callable[..., RankRow]
@@ -59,3 +63,31 @@ def make_report(make_rank: MakeRank) -> MakeReport:
         return Report(**{"tool": Tool(version="0.1.0"), "run": RunFacts(**facts), **known, **changed})
 
     return make
+
+
+class Watch:
+    """What a page did that it should not."""
+
+    def __init__(self, page: Page) -> None:
+        self.faults: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.faults.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+
+# Without these Chromium tries a GPU and the network, which a sandbox has not.
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("no chromium on PATH (Debian: apt-get install chromium)")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        yield browser
+        browser.close()

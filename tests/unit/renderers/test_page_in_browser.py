@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from rankscope.model.report import GroupRow, Report
 from rankscope.model.timeline import LaneKind, Timeline, TimelineLane
 from rankscope.renderers.to_html import render_html
 
-from .conftest import MakeRank, MakeReport, MakeStep
+from .conftest import MakeRank, MakeReport, MakeStep, Watch
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -24,21 +23,6 @@ EVENTS = 100_000
 LANES = 4
 EVIL = "<img src=x onerror=alert(1)> [a](javascript:alert(1)) \u202egnp.exe"
 CANVAS = "#timeline canvas"
-
-# Without these Chromium tries a GPU and the network, which a sandbox has not.
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on PATH (Debian: apt-get install chromium)")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -74,18 +58,6 @@ def timeline() -> Timeline:
     count = EVENTS // LANES
     lanes = tuple(make_lane(rank, "device", count) for rank in range(LANES))
     return Timeline(origin_ns=0, step=5, start_ns=0, end_ns=10_000 * count, lanes=lanes, names=(EVIL,))
-
-
-class Watch:
-    """What a page did that it should not."""
-
-    def __init__(self, page: Page) -> None:
-        self.faults: list[str] = []
-        self.requests: list[str] = []
-        page.on("console", lambda message: self.faults.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: self.requests.append(request.url))
 
 
 @pytest.fixture

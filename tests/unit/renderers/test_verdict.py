@@ -103,7 +103,7 @@ def test_straggler(make_report: MakeReport, straggler: dict[str, Any], said: str
     ],
 )
 def test_advice(make_report: MakeReport, cap: CapAdvice, said: str) -> None:
-    assert write_verdict(make_report(advice=Advice(bucket_cap_mb=cap)))[1] == said
+    assert write_verdict(make_report(advice=Advice(bucket_cap_mb=cap, verdict="change")))[1] == said
 
 
 @pytest.mark.parametrize("best", [None, 25])
