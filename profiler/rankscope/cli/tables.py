@@ -20,6 +20,8 @@ TABLES = (
     "communications",
     "p2p",
     "buckets",
+    "caused_waits",
+    "quantiles",
     "findings",
     "problems",
 )

@@ -112,7 +112,8 @@ def _cause_sentence(straggler: Straggler) -> str:
     if straggler.cause is None:
         return f" No single cause: {straggler.cause_reason}." if straggler.cause_reason else ""
     lost = format_duration(straggler.cause_ns_per_step or 0)
-    place = f" in {straggler.cause_stage}" if straggler.cause_stage else ""
+    stage = straggler.cause_stage
+    place = "" if not stage else f" {stage}" if stage.startswith("outside") else f" in {stage}"
     name = f", {straggler.cause_name[:120]!r}" if straggler.cause_name else ""
     return f" It lost {lost} per step against their median{place}{name}: {straggler.cause_reason}."
 
