@@ -12,7 +12,7 @@ from typing import Any
 from support.trace_text import Row, collective, kernel, launch, nccl, step, write_ranks
 
 COMMAND = (sys.executable, "-m", "rankscope.cli.main")
-ENVIRONMENT = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "PYTHONUTF8": "1"}
+ENVIRONMENT = {**os.environ, "COLUMNS": "120", "NO_COLOR": "1", "PYTHONUTF8": "1", "RANKSCOPE_CACHE": "off"}
 
 
 def rankscope(

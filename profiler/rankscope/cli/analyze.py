@@ -89,6 +89,7 @@ def analyze(
     max_unpacked: float = typer.Option(
         64.0, min=0.001, help="Most GiB of unpacked text to accept of one file."
     ),
+    no_cache: bool = typer.Option(False, "--no-cache", help="Read every file anew, and keep nothing."),
 ) -> None:
     """Overlap, exposed communication and where it comes from, over all ranks of a run.
 
@@ -106,7 +107,7 @@ def analyze(
         detail="full" if tables is not None else detail.value,
         labels=tuple(parse_labels(label).items()),
     )
-    found = _read(run, comm_pattern, processes, max_unpacked)
+    found = _read(run, comm_pattern, processes, max_unpacked, use_cache=not no_cache)
     analysis = analyze_fully(found, options)
     report = analysis.report
     for path, one_format in zip(output, formats, strict=True):
@@ -132,7 +133,7 @@ def analyze(
         raise typer.Exit(EXIT_COULD_NOT)
 
 
-def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float) -> Run:
+def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float, *, use_cache: bool) -> Run:
     from rankscope.cli.reading import read_with_progress
     from rankscope.readers.run_reader import ReadOptions
 
@@ -141,7 +142,7 @@ def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float
         processes=processes,
         max_unpacked_bytes=int(max_unpacked_gib * (1 << 30)),
     )
-    return read_with_progress(run, options)
+    return read_with_progress(run, options, use_cache=use_cache)
 
 
 def render(

@@ -38,13 +38,14 @@ def inspect(
     processes: int = typer.Option(
         0, min=0, help="Processes that read files side by side. [default: one per core]"
     ),
+    no_cache: bool = typer.Option(False, "--no-cache", help="Read every file anew, and keep nothing."),
 ) -> None:
     """Ranks, windows, steps, events, process groups and problems of the files of a run."""
     from rankscope.cli.reading import read_with_progress
     from rankscope.readers.run_reader import ReadOptions
 
     options = ReadOptions(communication_patterns=tuple(comm_pattern), processes=processes)
-    found = read_with_progress(run, options)
+    found = read_with_progress(run, options, use_cache=not no_cache)
     facts = describe_run(found)
     if report_format is InspectFormat.JSON:
         print_report(json.dumps(facts, indent=2, allow_nan=False) + "\n", is_for_people=False)

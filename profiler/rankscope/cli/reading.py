@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,14 +11,22 @@ if TYPE_CHECKING:
     from rankscope.readers.run_reader import ReadOptions
 
 
-def read_with_progress(run: str, options: ReadOptions) -> Run:
+def read_with_progress(run: str, options: ReadOptions, *, use_cache: bool = True) -> Run:
     """The run; a progress bar on stderr if that is a terminal.
+
+    Args:
+        run: a trace file, a directory of them, or an fsspec URL of either.
+        options: how to read.
+        use_cache: whether tables of large files are kept for the next command (see `RANKSCOPE_CACHE`).
 
     Raises:
         InputError, UsageError: as `rankscope.read_run`.
     """
     from rankscope.pipeline import read_run
+    from rankscope.readers.cache import default_cache_directory
 
+    if use_cache:
+        options = replace(options, cache=default_cache_directory())
     if not sys.stderr.isatty():
         return read_run(run, options)
     from rich.console import Console
