@@ -16,6 +16,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,13 @@ CAPS_MB = (0.25, 0.5, 1.0, 2.0, 4.0, 25.0, 100.0)
 RATES_MBIT = {2: (500, 1000, 2000), 4: (1500, 3000, 6000)}
 KINDS = ("waiting", "real")
 BURST_KB = 128
+SYSCTLS = {
+    # A socket that may fill the limited queue for a second would measure that queue, and no network.
+    "net.ipv4.tcp_wmem": "4096 65536 524288",
+    "net.ipv4.tcp_rmem": "4096 65536 524288",
+    "net.ipv4.tcp_slow_start_after_idle": "0",
+    "net.ipv4.tcp_no_metrics_save": "1",
+}
 SPREAD_WORTH_PREDICTING = 0.20
 
 
@@ -103,17 +111,19 @@ class Outcome:
 
 
 @contextmanager
-def limited_namespace(name: str, rate_mbit: int) -> Iterator[list[str]]:
+def limited_namespace(namespace: str, rate_mbit: int) -> Iterator[list[str]]:
     """A network namespace whose loopback carries `rate_mbit` Mbit/s; yields the words that run a command in it."""
-    inside = ["ip", "netns", "exec", name]
-    run(["ip", "netns", "add", name])
+    inside = ["ip", "netns", "exec", namespace]
+    run(["ip", "netns", "add", namespace])
     try:
+        for name, value in SYSCTLS.items():
+            run([*inside, "sysctl", "-q", "-w", f"{name}={value}"])
         run([*inside, "ip", "link", "set", "lo", "mtu", "9000", "up"])
         tbf = f"tbf rate {rate_mbit}mbit burst {BURST_KB}kb limit 64mb".split()
         run([*inside, "tc", "qdisc", "add", "dev", "lo", "root", *tbf])
         yield inside
     finally:
-        run(["ip", "netns", "delete", name])
+        run(["ip", "netns", "delete", namespace])
 
 
 def run(command: Sequence[str]) -> None:
@@ -208,11 +218,11 @@ def work(options: argparse.Namespace) -> None:
     dist.init_process_group("gloo", init_method=store, rank=options.rank, world_size=options.world_size)
     step = build_step(options.kind)
     with Collector(
-        Path(options.worker) / "run", wait=2, warmup=1, active=5, repeat=2, calibrate=True
+        Path(options.worker) / "run", wait=8, warmup=1, active=5, repeat=2, calibrate=True
     ) as collector:
         ddp = wrap(step.model, RECORDED_CAP_MB)
         collector.watch(ddp)
-        for _ in range(16):
+        for _ in range(28):
             step(ddp)
             collector.step()
     del ddp
@@ -430,6 +440,7 @@ def main() -> int:
     if reason:
         print(f"skipped: {reason}")
         return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the namespace and the ranks go too
     settings = [
         Setting(ranks, rate, kind)
         for ranks, rates in RATES_MBIT.items()

@@ -13,6 +13,8 @@ from rankscope.model.intervals import Int64, IntervalSet, covered_ns, union
 _LITTLE, _MUCH = 0.2, 0.8
 _MIN_SEGMENTS = 3
 _MAX_SLOWDOWN = 4.0
+_SURE_ERRORS = 2.0
+_MEDIAN_ERROR = 1.4826 * 1.2533  # deviation to sigma, and sigma to the error of a median, of normal values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,7 @@ class Recorded:
         host_ns: time in which a thread asks for one bucket; its compute stands still meanwhile on CPU-only runs.
         start_delay_ns: from the request of a bucket to its start, where nothing else is in its way.
         on_cpu: whether host threads compute.
+        workers: how many buckets can be under way at once.
     """
 
     step: int
@@ -46,6 +49,7 @@ class Recorded:
     host_ns: int
     start_delay_ns: int
     on_cpu: bool
+    workers: int = 1
 
     @property
     def ranks(self) -> int:
@@ -103,7 +107,8 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
     """By what factor transfers slow compute down, and whether the trace shows it.
 
     Layers repeat: segments that end in gradients of the same sizes do the same work. Their median beside a transfer
-    over their median without one is the factor; classes count by their time. Without such pairs nothing is known: 1.
+    over their median without one is the factor; classes count by their time. Without such pairs, or where the factor is
+    within two standard errors of 1, nothing is known: 1.
     """
     with_transfer: dict[tuple[int, int], list[int]] = defaultdict(list)
     without: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -116,15 +121,25 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
                     with_transfer[key].append(d)
                 elif d > 0 and b <= _LITTLE * d:
                     without[key].append(d)
-    ratios, weights = [], []
+    ratios, weights, errors = [], [], []
     for key, slow in with_transfer.items():
         free = without.get(key, [])
         if min(len(slow), len(free)) >= _MIN_SEGMENTS:
             ratios.append(float(np.median(slow) / np.median(free)))
             weights.append(float(sum(slow)))
+            errors.append(float(np.hypot(_relative_error(slow), _relative_error(free))))
     if not ratios:
         return 1.0, False
-    return float(np.clip(_weighted_median(ratios, weights), 1.0, _MAX_SLOWDOWN)), True
+    factor = float(np.clip(_weighted_median(ratios, weights), 1.0, _MAX_SLOWDOWN))
+    error = factor * float(np.average(errors, weights=weights)) / np.sqrt(len(errors))
+    return (factor, True) if factor - 1 >= _SURE_ERRORS * error else (1.0, False)
+
+
+def _relative_error(values: list[int]) -> float:
+    """Relative standard error of the median, from the median absolute deviation."""
+    middle = np.median(values)
+    deviation = np.median(np.abs(np.array(values) - middle))
+    return float(_MEDIAN_ERROR * deviation / middle / np.sqrt(len(values)))
 
 
 def _weighted_median(values: list[float], weights: list[float]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +20,9 @@ _PLATEAU = 0.01
 _LEAST_ERROR = 0.05
 _MAX_DRAG = 4.0
 _MIN_BESIDE = 0.1
+_PROBE = 0.1
+_REPLAY_TRUST = 0.03
+_TRANSFER_TRUST = 0.10
 
 LayoutRule = Callable[[Sequence[int]], list[Bucket]]
 """Caps in bytes -> buckets in index order, over gradients in ready order."""
@@ -48,6 +51,7 @@ class Model:
         beside: what compute and communication do to one another.
         slowdown_known, drag_known: whether the trace shows those two factors.
         replay_error: replayed over measured backward with the layout in use, less 1.
+        scale: factor on all transfer times that brings the replay nearer to the measured backward.
     """
 
     backwards: tuple[Recorded, ...]
@@ -57,6 +61,7 @@ class Model:
     slowdown_known: bool
     drag_known: bool
     replay_error: float
+    scale: float
 
 
 def build_model(backwards: Sequence[Recorded], step_ns: int, network: Network) -> Model:
@@ -72,19 +77,39 @@ def build_model(backwards: Sequence[Recorded], step_ns: int, network: Network) -
     if network.source == "calibration":
         drag, drag_known = drag_of(backwards, network)
     beside = Beside(slowdown=slowdown, drag=drag)
-    ratios = []
-    for recorded in backwards:
-        replayed = replay_layout(recorded, recorded.buckets, network.transfer_ns, beside).end_ns
-        ratios.append(replayed / max(recorded.end_ns - int(recorded.ready_ns[:, 0].min()), 1))
-    return Model(
+    unscaled = Model(
         backwards=tuple(backwards),
         step_ns=step_ns,
         network=network,
         beside=beside,
         slowdown_known=slowdown_known,
         drag_known=drag_known,
-        replay_error=float(np.median(ratios)) - 1,
+        replay_error=0.0,
+        scale=1.0,
     )
+    return replace(unscaled, replay_error=_replay_error(unscaled, 1.0), scale=_find_scale(unscaled))
+
+
+def _replay_error(model: Model, scale: float) -> float:
+    """Replayed over measured backward with the layout in use, less 1: median."""
+    ratios = []
+    for recorded in model.backwards:
+        replayed = _replay(model, recorded, recorded.buckets, model.network, None, scale).end_ns
+        ratios.append(replayed / max(recorded.end_ns - int(recorded.ready_ns[:, 0].min()), 1))
+    return float(np.median(ratios)) - 1
+
+
+def _find_scale(model: Model) -> float:
+    """The factor on transfer times that brings the replay nearer to the measured backward.
+
+    Where transfers hardly decide when the backward ends, a small error would ask for a large factor, so both weigh in:
+    the replay is trusted to 3 %, transfer times to 10 %.
+    """
+    error = math.log1p(_replay_error(model, 1.0))
+    more = math.log1p(_replay_error(model, 1 + _PROBE))
+    effect = (more - error) / math.log1p(_PROBE)
+    weight = effect / _REPLAY_TRUST**2
+    return math.exp(-error * weight / (effect * weight + 1 / _TRANSFER_TRUST**2))
 
 
 def drag_of(backwards: Sequence[Recorded], network: Network) -> tuple[float, bool]:
@@ -168,13 +193,14 @@ def _replay(
     sent_ratio: float | None,
     factor: float,
 ) -> Replayed:
-    return replay_layout(
-        recorded,
-        layout,
-        lambda size: factor * network.transfer_ns(size),
-        model.beside,
-        sent_ratio=sent_ratio,
-    )
+
+    scale = factor * model.scale
+
+    def transfer_time(size_bytes: float) -> tuple[float, float]:
+        latency, wire = network.split_ns(size_bytes)
+        return scale * latency, scale * wire
+
+    return replay_layout(recorded, layout, transfer_time, model.beside, sent_ratio=sent_ratio)
 
 
 def usual_caps(total_bytes: int, current_mb: float | None) -> list[float]:

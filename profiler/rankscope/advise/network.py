@@ -6,11 +6,14 @@ calibration (an idle network) and of the run (compute beside them) are never in 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
+
+import numpy as np
 
 from rankscope.model.collective import bus_factor
 
@@ -24,6 +27,7 @@ _FAIR_ERROR = 0.20
 _MIN_PIECE_SIZES = 3
 _STEP_GAIN = 0.5
 _STEP_WORTH = 0.08
+_QUARTILE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +54,7 @@ class Network:
         sizes: distinct sizes that were measured.
         error: median relative deviation of single transfers from the fit.
         confidence: "high", "medium" or "low".
+        measured: (bytes, measured over fitted time) by rising size: a real network bends where a line cannot.
     """
 
     pieces: tuple[Piece, ...]
@@ -58,13 +63,26 @@ class Network:
     sizes: int
     error: float
     confidence: Confidence
+    measured: tuple[tuple[int, float], ...] = ()
 
     def transfer_ns(self, size_bytes: float) -> float:
         """Time of an all-reduce of `size_bytes`, in ns."""
-        for piece in self.pieces:
-            if piece.up_to_bytes is None or size_bytes <= piece.up_to_bytes:
-                return piece.duration_ns(size_bytes)
-        return self.pieces[-1].duration_ns(size_bytes)
+        return sum(self.split_ns(size_bytes))
+
+    def split_ns(self, size_bytes: float) -> tuple[float, float]:
+        """Latency of an all-reduce of `size_bytes`, and the time that its bytes keep the network busy, in ns."""
+        piece = next(
+            (p for p in self.pieces if p.up_to_bytes is None or size_bytes <= p.up_to_bytes), self.pieces[-1]
+        )
+        ratio = self._bend(size_bytes)
+        return piece.latency_ns * ratio, piece.ns_per_byte * size_bytes * ratio
+
+    def _bend(self, size_bytes: float) -> float:
+        """Measured over fitted time, between the measured sizes on a line over the logarithm of the size."""
+        if not self.measured:
+            return 1.0
+        sizes = [math.log(size) for size, _ in self.measured]
+        return float(np.interp(math.log(max(size_bytes, 1.0)), sizes, [ratio for _, ratio in self.measured]))
 
     @property
     def latency_ns(self) -> float:
@@ -81,8 +99,8 @@ class Network:
 def fit_network(transfers: Iterable[tuple[int, float]], *, ranks: int, source: Source) -> Network | None:
     """The network behind transfers, or None if they cannot tell latency from bandwidth.
 
-    Relative deviations from the medians per size are kept small (least squares), so that small messages count as
-    much as large ones.
+    Relative deviations from what is typical of each size are kept small (least squares), so that small messages count
+    as much as large ones.
 
     Args:
         transfers: (bytes, ns) of all-reduces, any number per size.
@@ -99,7 +117,7 @@ def fit_network(transfers: Iterable[tuple[int, float]], *, ranks: int, source: S
     for size, duration in transfers:
         if size > 0 and duration > 0:
             by_size[size].append(duration)
-    points = sorted((size, median(durations)) for size, durations in by_size.items())
+    points = _typical(by_size, source)
     if len(points) < 2 or points[-1][0] < _MIN_SIZE_SPREAD * points[0][0]:
         return None
     network = Network(
@@ -110,6 +128,7 @@ def fit_network(transfers: Iterable[tuple[int, float]], *, ranks: int, source: S
         error=0.0,
         confidence="low",
     )
+    network = replace(network, measured=tuple((size, t / network.transfer_ns(size)) for size, t in points))
     error = median(
         abs(duration / network.transfer_ns(size) - 1)
         for size, durations in by_size.items()
@@ -117,6 +136,19 @@ def fit_network(transfers: Iterable[tuple[int, float]], *, ranks: int, source: S
     )
     spread = points[-1][0] / points[0][0]
     return replace(network, error=error, confidence=_confidence(source, error, spread))
+
+
+def _typical(by_size: dict[int, list[float]], source: Source) -> list[tuple[int, float]]:
+    """(bytes, ns) of each size, rising: larger messages take no less.
+
+    On an idle network others only ever add time, so of a calibration the lower quartile counts; beside compute, in the
+    run, the median.
+    """
+    points: list[tuple[int, float]] = []
+    for size in sorted(by_size):
+        typical = float(np.quantile(by_size[size], _QUARTILE if source == "calibration" else 0.5))
+        points.append((size, max(typical, points[-1][1] if points else 0.0)))
+    return points
 
 
 def _confidence(source: Source, error: float, spread: float) -> Confidence:
@@ -204,7 +236,6 @@ def change_network(
     if latency_us is not None:
         pieces = [replace(p, latency_ns=latency_us * 1000) for p in pieces]
     if bandwidth_gbps is not None and latency_us is not None:
-        return replace(
-            network, pieces=(replace(pieces[-1], up_to_bytes=None),), ranks=ranks, source="given", error=0.0
-        )
+        only = replace(pieces[-1], up_to_bytes=None)
+        return replace(network, pieces=(only,), ranks=ranks, source="given", error=0.0, measured=())
     return replace(network, pieces=tuple(pieces), ranks=ranks)

@@ -1,8 +1,9 @@
 """A backward replayed with another layout of buckets.
 
-Every rank computes its gradients one after another. A bucket starts when all ranks have asked for it and the one before
-has been transferred: one communication stream, buckets in index order. While a transfer runs, compute takes `slowdown`
-times as long, and a transfer takes `drag` times as long while a rank still computes.
+Every rank computes its gradients one after another. A bucket starts when all ranks have asked for it and a worker is
+free; NCCL has one stream for all buckets of a group, gloo has two worker threads. The network carries one bucket after
+another in index order: of two that are under way, the latency of one hides behind the other. While a transfer runs,
+compute takes `slowdown` times as long, and bytes take `drag` times as long while a rank still computes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from rankscope.advise.backward import Recorded, free_segments
 from rankscope.advise.ddp_layout import Bucket
 
 Float = npt.NDArray[np.float64]
-TransferTime = Callable[[float], float]
+TransferTime = Callable[[float], tuple[float, float]]
+"""Bytes -> latency in ns, and the time in ns that the bytes keep the network busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,25 +58,26 @@ def replay_layout(
     Args:
         recorded: the backward.
         layout: buckets in index order, over the gradients of `recorded`.
-        transfer_time: bytes -> ns, from the last rank's arrival on.
+        transfer_time: what a transfer takes from the last rank's arrival on.
         beside: how compute and communication slow one another.
         sent_ratio: bytes on the network over bytes of the gradients; as recorded unless given.
     """
     ratio = recorded.sent_ratio if sent_ratio is None else sent_ratio
     origin = int(recorded.ready_ns[:, 0].min())
     compute = _Compute(recorded, origin, beside.slowdown)
-    free_from = 0.0
+    ends = [0.0] * recorded.workers
     last = -1
     waits = np.zeros(recorded.ranks)
     spans: list[tuple[float, float, Float]] = []
     for place, bucket in enumerate(layout):
         last = max(last, *bucket.gradients)
-        asked = compute.asked(last, place) + recorded.start_delay_ns
-        start = max(float(asked.max()), free_from)
-        end = _end_of(transfer_time(bucket.size_bytes * ratio), start, compute, len(layout), beside)
-        spans.append((start, end, np.maximum(asked, free_from)))
+        asked = np.maximum(compute.asked(last, place) + recorded.start_delay_ns, ends[-recorded.workers])
+        start = float(asked.max())
+        latency, wire = transfer_time(bucket.size_bytes * ratio)
+        end = _end_of(wire, max(start + latency, ends[-1]), compute, len(layout), beside)
+        spans.append((start, end, asked))
         compute.add_transfer(start, end)
-        free_from = end
+        ends.append(end)
     computed = compute.ends(len(layout))
     for _, end, arrived in spans:
         waits += end - arrived
@@ -82,14 +85,14 @@ def replay_layout(
         (np.maximum(end - np.maximum(arrived, computed), 0) for _, end, arrived in spans), waits * 0
     )
     return Replayed(
-        end_ns=max(float(computed.max()), free_from),
+        end_ns=max(float(computed.max()), ends[-1]),
         exposed_ns=float(exposed.mean()),
         communication_ns=float(waits.mean()),
     )
 
 
 def _end_of(work: float, start: float, compute: _Compute, buckets: int, beside: Beside) -> float:
-    """When a transfer of `work` ns ends: it goes slower while the last rank still computes."""
+    """When bytes that need `work` ns arrive: they go slower while the last rank still computes."""
     if beside.drag == 1.0:
         return start + work
     left = max(float(compute.ends(buckets).max()) - start, 0.0) * beside.slowdown
@@ -117,8 +120,11 @@ class _Compute:
         self._transfers: list[tuple[float, float]] = []
 
     def add_transfer(self, start: float, end: float) -> None:
-        """Take note of a transfer; they come in order and do not overlap."""
-        self._transfers.append((start, end))
+        """Take note of a transfer; what it shares with the one before counts once."""
+        if self._transfers:
+            start = max(start, self._transfers[-1][1])
+        if end > start:
+            self._transfers.append((start, end))
 
     def asked(self, gradient: int, launched: int) -> Float:
         """When each rank asks for a bucket whose last gradient is `gradient`, after `launched` others, float[r]."""

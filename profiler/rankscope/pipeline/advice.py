@@ -30,6 +30,7 @@ from rankscope.units import format_duration, format_ratio
 _HIDDEN_SHARE = 0.01
 _LEAST_GAIN = 0.01
 _PLAIN = 0.99
+_MIN_UNRECORDED = 5
 _CALIBRATE = "record again with rankscope.Collector(..., calibrate=True), which measures the network once"
 
 
@@ -93,12 +94,12 @@ def advise_run(
         sizes = len({b for r in backwards.recorded for b in r.sent_bytes.tolist()})
         what = "one size" if sizes == 1 else "sizes too much alike"
         return _decline(current, f"buckets of {what} cannot tell latency from bandwidth; {_CALIBRATE}")
-    durations = [s.duration_ns for s in steps if s.step in steady and s.duration_ns]
-    if not durations:
+    step_ns = _step_ns(run, steps, steady)
+    if step_ns is None:
         return _decline(
             current, "the steps have no duration; call step() on the profiler once per training step"
         )
-    model = build_model(backwards.recorded, int(np.median(durations)), network)
+    model = build_model(backwards.recorded, step_ns, network)
     return _advise(model, backwards, current, options)
 
 
@@ -202,6 +203,24 @@ def _prediction(cap: float, predicted: Predicted) -> Prediction:
         step_high_ns=predicted.step_high_ns,
         buckets=predicted.buckets,
     )
+
+
+def _step_ns(run: Run, steps: Sequence[StepRow], steady: Sequence[int]) -> int | None:
+    """Typical duration of a step: of those that were not recorded, where the collector timed some, else of the steady.
+
+    Recording slows a step; what is predicted is the change, and this is what it changes.
+    """
+    unrecorded = [
+        time.duration_ns
+        for window in run.windows
+        if window.rank == run.ranks[0] and window.manifest is not None
+        for time in window.manifest.steps
+        if not time.recorded and time.step >= steady[0]
+    ]
+    if len(unrecorded) >= _MIN_UNRECORDED:
+        return int(np.median(unrecorded))
+    durations = [s.duration_ns for s in steps if s.step in steady and s.duration_ns]
+    return int(np.median(durations)) if durations else None
 
 
 def _facts(model: Model) -> Advice:

@@ -18,6 +18,11 @@ KB = 1000
 FREE = Beside()
 
 
+def wire(size_bytes: float) -> tuple[float, float]:
+    """A network without latency: 1 ns per byte."""
+    return 0.0, size_bytes
+
+
 def recorded(
     *,
     ready: list[list[int]],
@@ -65,7 +70,7 @@ def test_one_bucket_starts_when_the_last_rank_has_all() -> None:
     Exposed after compute: rank 0 from 4000 on 4500, rank 1 from 4500 on 4000; mean 4250. All of it is exposed.
     """
     run = four_gradients()
-    found = replay_layout(run, run.buckets, lambda size: size, FREE)
+    found = replay_layout(run, run.buckets, wire, FREE)
     assert found.end_ns == 7500
     assert (found.exposed_ns, found.communication_ns) == (4250, 4250)
 
@@ -77,7 +82,7 @@ def test_four_buckets_queue_on_one_stream() -> None:
     4500; on rank 1: 4 x 1000; mean 4250. Exposed: rank 0 computes to 4000: 1500; rank 1 to 4500: 1000; mean 1250.
     """
     run = four_gradients()
-    found = replay_layout(run, rebuilt_layout(run.gradients, (KB,)), lambda size: size, FREE)
+    found = replay_layout(run, rebuilt_layout(run.gradients, (KB,)), wire, FREE)
     assert found.end_ns == 4500
     assert found.communication_ns == 4250
     assert found.exposed_ns == 1250
@@ -87,9 +92,9 @@ def test_slow_transfers_pile_up() -> None:
     """Each takes 3000: 1500..4500, ..7500, ..10500, ..13500; with a start delay of 100 all of it is 100 later."""
     run = four_gradients()
     layout = rebuilt_layout(run.gradients, (KB,))
-    assert replay_layout(run, layout, lambda size: 3 * size, FREE).end_ns == 12_500
+    assert replay_layout(run, layout, lambda size: (0, 3 * size), FREE).end_ns == 12_500
     later = replace(run, start_delay_ns=100)
-    assert replay_layout(later, layout, lambda size: 3 * size, FREE).end_ns == 12_600
+    assert replay_layout(later, layout, lambda size: (0, 3 * size), FREE).end_ns == 12_600
 
 
 def test_asking_for_a_bucket_costs_host_time_on_the_cpu() -> None:
@@ -99,7 +104,7 @@ def test_asking_for_a_bucket_costs_host_time_on_the_cpu() -> None:
     """
     run = four_gradients(host_ns=100)
     layout = rebuilt_layout(run.gradients, (KB,))
-    assert replay_layout(run, layout, lambda size: size, FREE).end_ns == 4800
+    assert replay_layout(run, layout, wire, FREE).end_ns == 4800
 
 
 def test_compute_is_slower_beside_a_transfer() -> None:
@@ -110,7 +115,7 @@ def test_compute_is_slower_beside_a_transfer() -> None:
     """
     run = four_gradients()
     layout = rebuilt_layout(run.gradients, (KB,))
-    assert replay_layout(run, layout, lambda size: size, Beside(slowdown=2.0)).end_ns == 6000
+    assert replay_layout(run, layout, wire, Beside(slowdown=2.0)).end_ns == 6000
 
 
 def test_a_transfer_is_slower_beside_compute() -> None:
@@ -121,14 +126,14 @@ def test_a_transfer_is_slower_beside_compute() -> None:
     """
     run = four_gradients()
     beside = Beside(drag=2.0)
-    assert replay_layout(run, run.buckets, lambda size: size, beside).end_ns == 7500
+    assert replay_layout(run, run.buckets, wire, beside).end_ns == 7500
     two = rebuilt_layout(run.gradients, (2 * KB,))
-    assert replay_layout(run, two, lambda size: size, beside).end_ns == 6500
+    assert replay_layout(run, two, wire, beside).end_ns == 6500
 
 
 def test_compression_sends_half() -> None:
     run = four_gradients()
-    found = replay_layout(run, run.buckets, lambda size: size, FREE, sent_ratio=0.5)
+    found = replay_layout(run, run.buckets, wire, FREE, sent_ratio=0.5)
     assert found.end_ns == 5500  # 4500 + 2000 - 1000
 
 
@@ -147,10 +152,22 @@ def test_what_was_recorded_beside_a_transfer_is_taken_out() -> None:
 def test_compute_after_the_last_gradient_hides_the_last_bucket() -> None:
     """3000 more on either rank: compute ends at 7000 and 7500, the bucket at 8500: exposed 1500 and 1000."""
     run = replace(four_gradients(), computed_ns=np.array([7000, 7500], np.int64))
-    found = replay_layout(run, run.buckets, lambda size: size, FREE)
+    found = replay_layout(run, run.buckets, wire, FREE)
     assert (found.end_ns, found.exposed_ns) == (7500, 1250)
-    four = replay_layout(run, rebuilt_layout(run.gradients, (KB,)), lambda size: size, FREE)
+    four = replay_layout(run, rebuilt_layout(run.gradients, (KB,)), wire, FREE)
     assert (four.end_ns, four.exposed_ns) == (6500, 0)  # 7500 - 1000: compute ends last
+
+
+def test_with_two_workers_latency_hides_behind_the_bucket_before() -> None:
+    """Latency 400, 1000 ns on the wire. One worker: 1500..2900, ..4300, ..5700, ..7100.
+
+    Two: the second is asked for at 2500 and its bytes follow the first's at 2900 (2500 + 400), as if there were none:
+    ..3900; the third 3500 + 400 = 3900: ..4900; the fourth 4900 (4500 + 400): ..5900.
+    """
+    run = four_gradients()
+    layout = rebuilt_layout(run.gradients, (KB,))
+    assert replay_layout(run, layout, lambda size: (400, size), FREE).end_ns == 6100
+    assert replay_layout(replace(run, workers=2), layout, lambda size: (400, size), FREE).end_ns == 4900
 
 
 def slowed(times: int) -> list[Recorded]:
