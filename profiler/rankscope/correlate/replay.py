@@ -12,6 +12,7 @@ import numpy as np
 
 from rankscope.correlate.host_path import LOW
 from rankscope.correlate.sync_graph import NONE, SyncGraph
+from rankscope.correlate.waves import waves_of
 from rankscope.model.intervals import Bool, Int64
 
 
@@ -57,28 +58,23 @@ def _run(
     ends = np.empty((len(graph) + 1, variants), np.int64)
     ends[-1] = np.iinfo(np.int64).min
     sync = np.append(graph.sync, len(graph))
-    first, before_arrival, before, behind = (
-        graph.first.tolist(),
-        graph.block_before_arrival,
-        graph.block_before,
-        sync[graph.queued_behind],
-    )
+    before_arrival, before, behind = graph.block_before_arrival, graph.block_before, sync[graph.queued_behind]
     gap = graph.queue_gap[:, None]
     has_block, queues = graph.block_work != NONE, graph.queued_behind != NONE
-    any_queue = np.logical_or.reduceat(queues, graph.first[:-1]) if len(graph) else queues
     hosts = _Hosts(graph, free_hosts, variants) if free_hosts is not None and graph.host.binds else None
-    for k in range(len(graph)):
-        here = slice(first[k], first[k + 1])
+    for wave in waves_of(sync[:-1], graph.first, graph.level):
+        here = wave.events
         there = arrival[here] + delay[before_arrival[here]]
-        if any_queue[k]:
-            free = ends[behind[here]] + gap[here]
-            there = np.maximum(there, np.where(queues[here][:, None], free, there))
+        queued = np.flatnonzero(queues[here])
+        if len(queued):
+            late = here[queued]
+            there[queued] = np.maximum(there[queued], ends[behind[late]] + gap[late])
         if hosts is not None:
             there = np.maximum(there, hosts.launches(here, delay))
-        end = there.max(axis=0) + transfer[k]
-        ends[k] = end
-        late = np.maximum(delay[before[here]], end - block[here])
-        delay[here] = np.where(has_block[here][:, None], late, 0)
+        end = np.maximum.reduceat(there, wave.first, axis=0) + transfer[wave.syncs, None]
+        ends[wave.syncs] = end
+        waited = np.maximum(delay[before[here]], end[wave.sync_of_event] - block[here])
+        delay[here] = np.where(has_block[here][:, None], waited, 0)
         if hosts is not None:
             hosts.advance(here, has_block[here], delay)
     return ends[:-1]
@@ -96,7 +92,7 @@ class _Hosts:
         self._free = free
         self._waited = np.full((len(graph.event) + 1, variants), LOW, np.int64)
 
-    def launches(self, here: slice, delay: Int64) -> Int64:
+    def launches(self, here: Int64, delay: Int64) -> Int64:
         """When the events are launched, int64[r, v]; LOW for those that need not wait for it."""
         path = self._path
         waited = delay[path.after[here]] + path.slack[here][:, None]
@@ -104,7 +100,7 @@ class _Hosts:
         launch = path.launch[here][:, None] + np.maximum(waited, path.floor[here][:, None])
         return np.where(self._free[here], LOW, launch)
 
-    def advance(self, here: slice, blocks: Bool, delay: Int64) -> None:
+    def advance(self, here: Int64, blocks: Bool, delay: Int64) -> None:
         """Note the waits after the events' blocks."""
         waited = np.maximum(
             self._waited[self._before[here]], delay[here] + self._path.block_slack[here][:, None]

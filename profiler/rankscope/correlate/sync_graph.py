@@ -21,6 +21,7 @@ from rankscope.correlate.launches import NO_ROW
 from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
+from rankscope.correlate.waves import find_levels
 from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, union
 from rankscope.units import us_to_ns
 
@@ -42,6 +43,7 @@ class SyncGraph:
         transfer_ns: int64[s], from the last arrival to the end.
         end_ns: int64[s], measured end on the common clock.
         step: int64[s], step number, NONE outside steps.
+        level: int64[s], how many syncs of a chain of links come before; those of one level can be replayed at once.
         event: int64[m], index into the `RunCommunications`.
         node: int64[m], the rank, device and window of an event, index into `node_rank`.
         position: int64[m], how many events of the node come before.
@@ -63,6 +65,7 @@ class SyncGraph:
     transfer_ns: Int64
     end_ns: Int64
     step: Int64
+    level: Int64
     event: Int64
     node: Int64
     position: Int64
@@ -365,6 +368,7 @@ def _assemble(
         transfer_ns=np.maximum(np.sort(sync_end) - latest, 0),
         end_ns=np.sort(sync_end),
         step=step,
+        level=np.zeros(count, np.int64),
         event=event[order],
         node=comms.part[event[order]],
         position=columns.position[order],
@@ -418,10 +422,12 @@ def _with_backward_links(graph: SyncGraph) -> SyncGraph:
     arrival = np.where((arrival != NONE) & (sync[np.maximum(arrival, 0)] >= sync), NONE, arrival)
     queue = graph.queued_behind
     queue = np.where((queue != NONE) & (sync[np.maximum(queue, 0)] >= sync), NONE, queue)
+    host = graph.host.without_forward_links(sync)
     return replace(
         graph,
+        level=find_levels(sync, graph.first, (before, arrival, queue, host.after)),
         block_before=before,
         block_before_arrival=arrival,
         queued_behind=queue,
-        host=graph.host.without_forward_links(sync),
+        host=host,
     )

@@ -200,15 +200,15 @@ def _straggler(
         nobody = LastArrivals(share={}, countable={}, rivals=0)
         return judge(steps, (), thresholds or Thresholds(), last=nobody, obstacle=obstacle)
     candidates = find_candidates(work, comms, _hosts(run))
-    whole = [step for step in steady or () if step not in work.incomplete_steps]
-    steps, costs = measure_costs(graph, work, candidates, _component(clocks), whole or steady)
+    judged = _judged_steps(steady, work)
+    steps, costs = measure_costs(graph, work, candidates, _component(clocks), judged)
     last = LastArrivals(
         share={rank: lateness.last_in.get(rank, 0) / n for rank, n in lateness.countable.items() if n},
         countable=lateness.countable,
         rivals=len(comms.ranks),
     )
     verdict = judge(steps, costs, thresholds or Thresholds(), last=last, obstacle=obstacle)
-    return with_saving(verdict, graph, work, _component(clocks), whole or steady)
+    return with_saving(verdict, graph, work, _component(clocks), judged)
 
 
 def _or_slow_network(
@@ -243,6 +243,17 @@ def _or_slow_network(
     return replace(
         nobody, verdict="found", culprit=cost, confidence="medium", reason=reason, saved_ns=slow.per_step_ns
     ), cause
+
+
+def _judged_steps(steady: Sequence[int] | None, work: OwnWork) -> Sequence[int] | None:
+    """The steps to judge by: best those of which nothing is missing on any rank, nor of the step before.
+
+    A rank that lacks a collective does not come sooner when others do: its wait for them looks like work.
+    """
+    if steady is None:
+        return None
+    whole = [step for step in steady if step not in work.incomplete_steps]
+    return [step for step in whole if step - 1 not in work.incomplete_steps] or whole or steady
 
 
 def _component(clocks: Clocks) -> dict[int, int]:
