@@ -28,6 +28,7 @@ class Recorded:
         issued_ns: int64[r, g], when the host thread was done with it; equal to `ready_ns` on CPU-only runs.
         computed_ns: int64[r], when each rank's compute ended that did not wait for a bucket: not before the last
             gradient.
+        copied_ns: int64[r], how long each rank copied gradients back out of the buckets, after the last had arrived.
         buckets: as they were sent: places in `gradients`.
         sent_bytes: int64[b], bytes of each bucket on the network.
         started_ns, finished_ns: int64[r, b], each bucket's communication.
@@ -42,6 +43,7 @@ class Recorded:
     ready_ns: Int64
     issued_ns: Int64
     computed_ns: Int64
+    copied_ns: Int64
     buckets: tuple[Bucket, ...]
     sent_bytes: Int64
     started_ns: Int64

@@ -68,22 +68,20 @@ def replay_layout(
     ends = [0.0] * recorded.workers
     last = -1
     waits = np.zeros(recorded.ranks)
-    spans: list[tuple[float, float, Float]] = []
+    spans: list[tuple[float, Float]] = []
     for place, bucket in enumerate(layout):
         last = max(last, *bucket.gradients)
         asked = np.maximum(compute.asked(last, place) + recorded.start_delay_ns, ends[-recorded.workers])
         start = float(asked.max())
         latency, wire = transfer_time(bucket.size_bytes * ratio)
         end = _end_of(wire, max(start + latency, ends[-1]), compute, len(layout), beside)
-        spans.append((start, end, asked))
+        spans.append((end, np.maximum(asked, ends[-1])))  # what two share counts once
         compute.add_transfer(start, end)
         ends.append(end)
     computed = compute.ends(len(layout))
-    for _, end, arrived in spans:
+    for end, arrived in spans:
         waits += end - arrived
-    exposed = sum(
-        (np.maximum(end - np.maximum(arrived, computed), 0) for _, end, arrived in spans), waits * 0
-    )
+    exposed = sum((np.maximum(end - np.maximum(arrived, computed), 0) for end, arrived in spans), waits * 0)
     return Replayed(
         end_ns=max(float(computed.max()), ends[-1]),
         exposed_ns=float(exposed.mean()),

@@ -20,6 +20,7 @@ from rankscope.model.table import NO_ID, TraceTable
 
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
 _EVALUATE = "autograd::engine::evaluate_function: " + _ACCUMULATE
+_COPY_BACK = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 _DDP_FORWARD = "DistributedDataParallel.forward"
 
 
@@ -118,6 +119,20 @@ def host_ready_times(table: TraceTable, lanes: Int64, times: Int64) -> Int64:
         last = np.searchsorted(ends, times[wanted], side="right") - 1
         ready[wanted[last >= 0]] = ends[last[last >= 0]]
     return ready
+
+
+def find_copies_back(events: DeviceEvents) -> Int64:
+    """Rows of copies from buckets to gradients, int64[k]: on the device, or the host's own on a CPU-only run.
+
+    DDP copies every gradient back once its bucket has arrived, unless `gradient_as_bucket_view` is set.
+    """
+    table = events.table
+    asked = _rows_named(table, _COPY_BACK)
+    if events.device == "cpu":
+        return asked
+    rows = np.sort(np.concatenate([events.compute, events.memory]))
+    copied: Int64 = rows[find_enclosing(table, asked, find_launches(table, rows)) != NO_ROW]
+    return copied
 
 
 def _rows_named(table: TraceTable, name: str) -> Int64:

@@ -171,6 +171,7 @@ def _alternatives(
     ]
     default = predict(model, backwards.lay_out, caps_of(None), network=network)
     rows.append(_alternative("DDP's default: 25 MiB, the first bucket 1 MiB", "bucket_cap_mb=None", default))
+    rows += _as_views(model, backwards, network)
     gradients = backwards.recorded[0].gradients
     is_plain = all(r.sent_ratio > _PLAIN for r in model.backwards)
     if is_plain and {g.dtype for g in gradients} == {"float32"}:
@@ -178,6 +179,26 @@ def _alternatives(
         code = "model.register_comm_hook(None, default_hooks.bf16_compress_hook)"
         rows.append(_alternative(f"16-bit gradients on the network, bucket_cap_mb={best_mb:g}", code, half))
     return rows
+
+
+def _as_views(model: Model, backwards: Backwards, network: Network) -> list[AlternativeRow]:
+    """Gradients as views of the buckets: what copying them back takes now, after the last bucket has arrived."""
+    copied = [float(r.copied_ns.mean()) for r in model.backwards]
+    saved = round(float(np.median(copied)))
+    facts = backwards.facts
+    if saved == 0 or (facts is not None and facts.gradient_as_bucket_view):
+        return []
+    now = _in_use(model, backwards, network)
+    scatter = round(float(np.median(np.abs(np.array(copied) - saved))))
+    step = max(now.step_ns - saved, 1)
+    views = replace(
+        now,
+        step_ns=step,
+        step_low_ns=max(min(now.step_low_ns - saved, step) - scatter, 1),
+        step_high_ns=max(now.step_high_ns - saved, step) + scatter,
+    )
+    change = f"no copies back from the buckets ({format_duration(saved)} a step)"
+    return [_alternative(change, "gradient_as_bucket_view=True", views)]
 
 
 def _alternative(change: str, code: str, predicted: Predicted) -> AlternativeRow:

@@ -13,12 +13,13 @@ from rankscope.advise.ddp_layout import Bucket, Gradient, initial_layout, rebuil
 from rankscope.correlate.bucket_layouts import NO_MODULE
 from rankscope.correlate.clocks import Clocks, correction
 from rankscope.correlate.device_events import NO_TIME
-from rankscope.correlate.gradient_rows import device_ready_times
+from rankscope.correlate.gradient_rows import device_ready_times, find_copies_back
 from rankscope.correlate.launches import NO_ROW
 from rankscope.model.collective import element_size_bytes
 from rankscope.model.intervals import Int64
 from rankscope.model.manifest import DdpFacts
 from rankscope.model.table import NO_ID
+from rankscope.pipeline.bucket_members import members_of, subsequence
 from rankscope.pipeline.buckets import RunBuckets, WindowBuckets, size_bytes
 from rankscope.units import us_to_ns
 
@@ -121,6 +122,7 @@ class _Part:
     ready_ns: Int64
     issued_ns: Int64
     computed_ns: Int64
+    copied_ns: int
     members: tuple[tuple[int, ...], ...]
     sent_bytes: tuple[int, ...]
     started_ns: Int64
@@ -161,7 +163,7 @@ def _part(
         return values - correction(clock, values)
 
     sizes = [size_bytes(window.sent[i]) for i in mine.tolist()]
-    members = _members(window, mine, gradients, facts)
+    members = members_of(window, mine, gradients, facts)
     if members is None or any(size is None for size in sizes):
         return f"it cannot be told which parameters make up which bucket; {_RECORD_SIZES}"
     return _Part(
@@ -171,6 +173,7 @@ def _part(
         ready_ns=common(np.maximum.accumulate(ready)),
         issued_ns=common(issued),
         computed_ns=common(_computed(window, int(ready.max()), int(times.finished_ns[mine].max()))),
+        copied_ns=_copied(window, step, int(times.finished_ns[mine].max())),
         members=members,
         sent_bytes=tuple(size or 0 for size in sizes),
         started_ns=common(times.started_ns[mine]),
@@ -190,7 +193,7 @@ def _gradients(
     elements = rows.elements[here].tolist()
     if facts is not None and facts.ready_order:
         ordered = [facts.parameters[i] for i in facts.ready_order if i < len(facts.parameters)]
-        chosen = _subsequence(elements, [p.elements for p in ordered])
+        chosen = subsequence(elements, [p.elements for p in ordered])
         if chosen is not None:
             known = [Gradient(elements=p.elements, dtype=p.dtype, size_bytes=p.size_bytes) for p in ordered]
             return tuple(known), here[chosen]
@@ -202,23 +205,6 @@ def _gradients(
             return None
         found.append(Gradient(elements=count, dtype=dtype, size_bytes=count * size))
     return (tuple(found), here) if found else None
-
-
-def _subsequence(elements: list[int], wanted: list[int]) -> list[int] | None:
-    """Places in `elements` of the values `wanted`, in order; None if they are not all there.
-
-    Unknown elements (no recorded shapes) fit if there are exactly as many as wanted.
-
-    >>> _subsequence([7, 3, 1, 4], [3, 4]), _subsequence([3, 1], [3, 4])
-    ([1, 3], None)
-    """
-    if len(elements) == len(wanted) and set(elements) == {NO_ID}:
-        return list(range(len(wanted)))
-    places: list[int] = []
-    for place, count in enumerate(elements):
-        if len(places) < len(wanted) and count == wanted[len(places)]:
-            places.append(place)
-    return places if len(places) == len(wanted) else None
 
 
 def _ready(window: WindowBuckets, here: Int64, mine: Int64) -> tuple[Int64, Int64]:
@@ -251,45 +237,14 @@ def _computed(window: WindowBuckets, ready_ns: int, finished_ns: int) -> Int64:
     return np.array([end], np.int64)
 
 
-def _members(
-    window: WindowBuckets,
-    mine: Int64,
-    gradients: tuple[Gradient, ...],
-    facts: DdpFacts | None,
-) -> tuple[tuple[int, ...], ...] | None:
-    """Gradients of each bucket as places in ready order: from the collector's layout, else by walking the sizes."""
-    if facts is not None and all(window.places[i].module != NO_MODULE for i in mine.tolist()):
-        place = {parameter: ready for ready, parameter in enumerate(facts.ready_order)}
-        if len(place) == len(gradients) and all(p in place for b in facts.buckets for p in b.parameters):
-            return tuple(tuple(place[p] for p in bucket.parameters) for bucket in facts.buckets)
-    by_dtype: dict[str, list[int]] = defaultdict(list)
-    for i, gradient in enumerate(gradients):
-        by_dtype[gradient.dtype].append(i)
-    members = []
-    for i in mine.tolist():
-        wanted = window.sent[i].elements
-        found = _take(by_dtype, window.sent[i].dtype, gradients, wanted)
-        if found is None:
-            return None
-        members.append(found)
-    return tuple(members) if not any(by_dtype.values()) else None
-
-
-def _take(
-    left: dict[str, list[int]], dtype: str | None, gradients: tuple[Gradient, ...], elements: int | None
-) -> tuple[int, ...] | None:
-    """The next gradients of one dtype that have `elements` together; under compression any dtype that fits."""
-    for candidate in [dtype, *left] if dtype in left else list(left):
-        total, taken = 0, []
-        for i in left[candidate or ""]:
-            if elements is None or total >= elements:
-                break
-            total += gradients[i].elements
-            taken.append(i)
-        if total == elements:
-            left[candidate or ""] = left[candidate or ""][len(taken) :]
-            return tuple(taken)
-    return None
+def _copied(window: WindowBuckets, step: int, finished_ns: int) -> int:
+    """Time that copying gradients back out of the buckets takes after the last one has arrived, in ns."""
+    rows = find_copies_back(window.result.events)
+    table = window.result.events.table
+    after = (table.start_ns[rows] >= finished_ns) & (
+        window.result.spans.step_at(table.start_ns[rows]) == step
+    )
+    return int(table.duration_ns[rows[after]].sum())
 
 
 def _join(parts: Sequence[_Part], windows: Sequence[WindowBuckets]) -> Recorded | None:
@@ -311,6 +266,7 @@ def _join(parts: Sequence[_Part], windows: Sequence[WindowBuckets]) -> Recorded 
         ready_ns=np.stack([p.ready_ns for p in parts]),
         issued_ns=np.stack([p.issued_ns for p in parts]),
         computed_ns=np.concatenate([p.computed_ns for p in parts]),
+        copied_ns=np.array([p.copied_ns for p in parts], np.int64),
         buckets=tuple(
             Bucket(
                 size_bytes=sum(first.gradients[i].size_bytes for i in members),

@@ -43,6 +43,7 @@ def recorded(
         ready_ns=np.array(ready, np.int64),
         issued_ns=np.array(ready, np.int64),
         computed_ns=np.array([row[-1] for row in ready], np.int64) + after_ns,
+        copied_ns=np.zeros(len(ready), np.int64),
         buckets=buckets,
         sent_bytes=np.array([b.size_bytes for b in buckets], np.int64),
         started_ns=np.array(started, np.int64),
@@ -167,7 +168,10 @@ def test_with_two_workers_latency_hides_behind_the_bucket_before() -> None:
     run = four_gradients()
     layout = rebuilt_layout(run.gradients, (KB,))
     assert replay_layout(run, layout, lambda size: (400, size), FREE).end_ns == 6100
-    assert replay_layout(replace(run, workers=2), layout, lambda size: (400, size), FREE).end_ns == 4900
+    found = replay_layout(replace(run, workers=2), layout, lambda size: (400, size), FREE)
+    assert found.end_ns == 4900
+    # Some bucket is under way on rank 0 from 1000 to 5900 and on rank 1 from 1500 to 5900; compute ends at 4000, 4500.
+    assert (found.communication_ns, found.exposed_ns) == (4650, 1650)
 
 
 def slowed(times: int) -> list[Recorded]:
