@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rankscope.renderers.palette import COMPUTE
 from rankscope.renderers.to_json import read_json
 from rankscope.testing.synth import ddp_run, write_run
+from rankscope_dashboard.words import RUN_VIEWS
 from support.dashboard_browser import Visitor, open_chromium, serve_dashboard
 
 NS_PER_MS = 1_000_000
+SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +70,15 @@ def h100_run(browser: Any, url: str, h100: dict[str, Any]) -> str:
     run = someone.upload(h100["files"], "h100", "model=nanogpt")
     someone.close()
     return run
+
+
+@pytest.fixture
+def hostile_case() -> list[Path]:
+    """The published case of hostile names."""
+    folder = SHARED / "cases" / "60-hostile-names"
+    if not folder.is_dir():
+        pytest.skip("../shared/cases is not here: the cases are not part of the repository")
+    return [folder / "rank0.pt.trace.json"]
 
 
 def test_an_upload_leads_to_the_overview_with_the_verdict(visitor: Visitor, late_run: str) -> None:
@@ -265,6 +279,74 @@ def test_an_upload_that_is_no_trace_says_so_and_leaves_nothing(visitor: Visitor,
     visitor.page.click(".facts .go")
     visitor.page.wait_for_selector(".error:visible")
     assert "Not uploaded" in visitor.page.inner_text(".error")
+
+
+def test_a_run_that_is_pushed_shows_the_same_figures_as_one_by_the_page(
+    visitor: Visitor, url: str, h100: dict[str, Any], h100_run: str
+) -> None:
+    command = [sys.executable, "-m", "rankscope.cli.main", "push", str(h100["folder"]), "--to", url]
+    pushed = subprocess.run(
+        [*command, "--name", "pushed", "--tag", "via=push"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    run = pushed.stdout.strip().partition("run=")[2].partition("&")[0]
+    assert run not in ("", h100_run)
+    visitor.open(f"?run={run}")
+    shown = visitor.table("ranks")
+    assert shown == visitor.open(f"?run={h100_run}").table("ranks")
+    visitor.open("?search=via%3Dpush")
+    assert [row["Run"] for row in visitor.table("runs")] == ["pushed"]
+
+
+def test_hostile_names_are_shown_as_text_in_every_view(visitor: Visitor, hostile_case: list[Path]) -> None:
+    dialogs: list[str] = []
+
+    def note(dialog: Any) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
+    visitor.page.on("dialog", note)
+    attack = '<img src=x onerror="alert(1)"> **b** :red[x] [a](javascript:alert(1))'
+    visitor.upload(hostile_case, attack, "cmd==1+1<b>x</b>")
+    for words in RUN_VIEWS:
+        visitor.choose_view(words.title)
+        assert attack in str(visitor.page.inner_text(".rs-run")).replace("\xa0", " ")
+        assert visitor.page.locator("img[src='x'], a[href^='javascript']").count() == 0
+    visitor.open()
+    assert visitor.table("runs")[0]["Run"].startswith('<img src=x onerror="alert(1)">')
+    visitor.choose_view("Runs")
+    assert dialogs == []
+
+
+def test_an_upload_under_way_is_not_shown_to_others(
+    browser: Any, url: str, visitor: Visitor, late_run: str
+) -> None:
+    begun = visitor.page.request.post(
+        visitor.address("api/v1/runs"),
+        data={"name": "half a secret", "files": [{"name": "a.json", "size_bytes": 9}]},
+    ).json()
+    visitor.open()
+    assert "half a secret" not in visitor.text()
+    assert "1 other upload is on the way." in visitor.text()
+    visitor.page.request.delete(visitor.address(f"api/v1/runs/{begun['run_id']}"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_page_follows_the_visitors_theme(browser: Any, url: str, late_run: str, theme: str) -> None:
+    someone = Visitor(browser, url, theme)
+    someone.open(f"?run={late_run}")
+    part = COMPUTE.light if theme == "light" else COMPUTE.dark
+    bars = someone.page.locator(".st-key-windows .js-plotly-plot").first
+    bars.wait_for()
+    assert bars.evaluate("plot => plot.data[0].marker.color") == part
+    background = someone.page.evaluate(
+        "getComputedStyle(document.querySelector('[data-testid=stApp]')).backgroundColor"
+    )
+    assert background == ("rgb(255, 255, 255)" if theme == "light" else "rgb(20, 23, 28)")
+    someone.close()
 
 
 def test_no_page_of_a_run_loads_anything_from_elsewhere(visitor: Visitor, url: str, late_run: str) -> None:
