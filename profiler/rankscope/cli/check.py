@@ -27,6 +27,11 @@ def check(
     max_regression: list[str] = typer.Option(
         [], help="How much worse than the baseline figures may be: overlap_ratio=2pp,exposed=5%."
     ),
+    fail_on_worse: bool = typer.Option(
+        False,
+        "--fail-on-worse",
+        help="A headline figure that is significantly worse than the baseline breaks a limit.",
+    ),
     allow_undefined: bool = typer.Option(
         False, "--allow-undefined", help="A figure without a value breaks no limit."
     ),
@@ -56,7 +61,8 @@ def check(
     limits = limits_file.limits + parse_limit_flags(limit, allow_undefined=allow_undefined)
     regressions = limits_file.regressions + parse_regressions(max_regression, allow_undefined=allow_undefined)
     base_source = _find_baseline(baseline, limits_file.baseline, path)
-    _require_limits(limits=bool(limits), regressions=bool(regressions), has_base=base_source is not None)
+    against_base = bool(regressions) or fail_on_worse
+    _require_limits(limits=bool(limits), against_base=against_base, has_base=base_source is not None)
     outputs = choose_outputs(
         report_format,
         {
@@ -74,7 +80,7 @@ def check(
         raise UsageError(f"{run} is a baseline: check traces or a saved report, and give it as --baseline")
     base = None if base_source is None else read_side(base_source, comm_pattern, processes)
     comparison = None if base is None else compare(base.baseline, head.baseline, regressions)
-    verdict = judge_run(head.report, limits, comparison)
+    verdict = judge_run(head.report, limits, comparison, fail_on_worse=fail_on_worse)
     write_outputs(outputs, verdict, comparison, command="check", limits_file=path)
     if head.is_partial or (base is not None and base.is_partial):
         raise typer.Exit(EXIT_COULD_NOT)
@@ -89,12 +95,12 @@ def _find_baseline(given: str | None, configured: str | None, config: Path | Non
     return configured if "://" in configured else str(config.parent / configured)
 
 
-def _require_limits(*, limits: bool, regressions: bool, has_base: bool) -> None:
-    if not limits and not regressions:
+def _require_limits(*, limits: bool, against_base: bool, has_base: bool) -> None:
+    if not limits and not against_base:
         raise UsageError(
             "no limit is set: write some into rankscope.toml (docs/ci.md), or give --limit min_overlap_ratio=0.6"
         )
-    if regressions and not has_base:
+    if against_base and not has_base:
         raise UsageError(
             "there are limits on regressions but nothing to compare with: give --baseline, or name it in the config"
         )

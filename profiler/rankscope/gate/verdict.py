@@ -12,20 +12,32 @@ from rankscope.model.report import Report
 from rankscope.model.verdict import Outcome, Verdict
 
 
-def judge_run(report: Report, limits: tuple[Limit, ...], comparison: Comparison | None = None) -> Verdict:
+def judge_run(
+    report: Report,
+    limits: tuple[Limit, ...],
+    comparison: Comparison | None = None,
+    *,
+    fail_on_worse: bool = False,
+) -> Verdict:
     """What became of all limits of a run, those against a baseline last.
 
     Args:
         report: the report of the run.
         limits: limits on its own figures.
         comparison: of the run with its baseline; its regression limits count too.
+        fail_on_worse: whether every headline figure that became significantly worse closes the gate.
     """
-    outcomes = check_limits(report, limits) + (comparison.outcomes if comparison else ())
+    outcomes = check_limits(report, limits)
+    warnings = _warn_of_ranks(report)
+    if comparison is not None:
+        compared = judge_comparison(comparison, report.run.source, fail_on_worse=fail_on_worse)
+        outcomes += compared.outcomes
+        warnings += compared.warnings
     return Verdict(
         run=report.run.name,
         source=report.run.source,
         outcomes=outcomes,
-        warnings=(*_warn_of_ranks(report), *(_warn_of_changes(comparison) if comparison else ())),
+        warnings=tuple(warnings),
         overlap_by_step=tuple(row.values["overlap_ratio"] for row in measure_steps(report)),
     )
 
