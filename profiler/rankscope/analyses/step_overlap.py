@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,19 +56,22 @@ def measure_steps(
     """
     if len(spans) == 0:
         return []
-    table = events.table
+    starts, ends = events.table.start_ns, events.table.end_ns
     rows = {"compute": events.compute, "communication": events.communication, "memory": events.memory}
-    all_compute = union(table.start_ns[rows["compute"]], table.end_ns[rows["compute"]])
-    all_busy = merge(
-        all_compute, union(table.start_ns[rows["communication"]], table.end_ns[rows["communication"]])
-    )
+    all_compute = union(starts[rows["compute"]], ends[rows["compute"]])
+    all_busy = merge(all_compute, union(starts[rows["communication"]], ends[rows["communication"]]))
+    numbers = [*spans.numbers.tolist(), OUTSIDE_STEPS]
+    owned = {key: _rows_of_steps(rows[key], step_of_event[key], numbers) for key in rows}
+    times = {key: [union(starts[r], ends[r]) for r in owned[key]] for key in rows}
+    overlap_ns = _covered(times["communication"], all_compute)
+    hidden_memory_ns = _covered(times["memory"], all_busy)
     results = []
-    for i, number in enumerate([*spans.numbers.tolist(), OUTSIDE_STEPS]):
-        owned = {key: rows[key][step_of_event[key] == number] for key in rows}
-        if number == OUTSIDE_STEPS and not any(len(r) for r in owned.values()):
-            continue
+    for i, number in enumerate(numbers):
+        of_step = [owned[key][i] for key in rows]
         in_step = number != OUTSIDE_STEPS
-        end = int(spans.ends[i]) if in_step else None
+        if not in_step and not any(len(r) for r in of_step):
+            continue
+        communication_ns, memory_ns = times["communication"][i].length_ns, times["memory"][i].length_ns
         results.append(
             StepOverlap(
                 step=number if in_step else None,
@@ -77,38 +80,39 @@ def measure_steps(
                 window=events.window.window,
                 steady=in_step and number not in unsteady,
                 host_duration_ns=int(spans.ends[i] - spans.starts[i]) if in_step else None,
-                runs_past_end_ns=_runs_past(events, owned, end),
-                measures=_measure(events, owned, all_compute, all_busy),
+                runs_past_end_ns=_runs_past(ends, of_step, int(spans.ends[i])) if in_step else None,
+                measures=Measures(
+                    compute_ns=times["compute"][i].length_ns,
+                    communication_ns=communication_ns,
+                    overlap_ns=overlap_ns[i],
+                    exposed_communication_ns=communication_ns - overlap_ns[i],
+                    memory_ns=memory_ns,
+                    exposed_memory_ns=memory_ns - hidden_memory_ns[i],
+                    overlap_ratio=overlap_ns[i] / communication_ns if communication_ns else None,
+                ),
             )
         )
     return results
 
 
-def _runs_past(events: DeviceEvents, owned: dict[str, Int64], end_ns: int | None) -> int | None:
-    if end_ns is None:
-        return None
-    last = max((int(events.table.end_ns[r].max()) for r in owned.values() if len(r)), default=end_ns)
+def _rows_of_steps(rows: Int64, step_of_row: Int64, numbers: Sequence[int]) -> list[Int64]:
+    """Rows that belong to each step, in their order; one sort for all steps."""
+    order = np.argsort(step_of_row, kind="stable")
+    sorted_steps = step_of_row[order]
+    first = np.searchsorted(sorted_steps, numbers, side="left")
+    after = np.searchsorted(sorted_steps, numbers, side="right")
+    return [rows[order[a:b]] for a, b in zip(first, after, strict=True)]
+
+
+def _runs_past(ends: Int64, rows: Sequence[Int64], end_ns: int) -> int:
+    last = max((int(ends[r].max()) for r in rows if len(r)), default=end_ns)
     return max(last - end_ns, 0)
 
 
-def _measure(
-    events: DeviceEvents, owned: dict[str, Int64], all_compute: IntervalSet, all_busy: IntervalSet
-) -> Measures:
-    table = events.table
-    sets = {key: union(table.start_ns[rows], table.end_ns[rows]) for key, rows in owned.items()}
-    communication, memory = sets["communication"], sets["memory"]
-    overlap_ns = _covered(communication, all_compute)
-    communication_ns = communication.length_ns
-    return Measures(
-        compute_ns=sets["compute"].length_ns,
-        communication_ns=communication_ns,
-        overlap_ns=overlap_ns,
-        exposed_communication_ns=communication_ns - overlap_ns,
-        memory_ns=memory.length_ns,
-        exposed_memory_ns=memory.length_ns - _covered(memory, all_busy),
-        overlap_ratio=overlap_ns / communication_ns if communication_ns else None,
-    )
-
-
-def _covered(times: IntervalSet, cover: IntervalSet) -> int:
-    return int(np.sum(covered_ns(times.starts, times.ends, cover)))
+def _covered(times: Sequence[IntervalSet], cover: IntervalSet) -> list[int]:
+    """Nanoseconds of each set that lie in `cover`."""
+    starts, ends = np.concatenate([t.starts for t in times]), np.concatenate([t.ends for t in times])
+    total = np.concatenate([[0], np.cumsum(covered_ns(starts, ends, cover))])
+    edges = np.cumsum([0, *(len(t) for t in times)])
+    covered: list[int] = np.diff(total[edges]).tolist()
+    return covered

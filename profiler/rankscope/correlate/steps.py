@@ -57,7 +57,8 @@ def find_steps(table: TraceTable) -> StepSpans:
         named = np.isin(table.name, np.array(list(number_of_name), np.int32))
         for row in np.flatnonzero(named & (table.category == Category.USER_ANNOTATION)):
             number = number_of_name[int(table.name[row])]
-            start, end = int(table.start_ns[row]), int(table.end_ns[row])
+            start = int(table.start_ns[row])
+            end = start + int(table.duration_ns[row])
             known = spans.get(number, (start, end))
             spans[number] = (min(start, known[0]), max(end, known[1]))
     ordered = sorted(spans.items(), key=lambda item: item[1])
