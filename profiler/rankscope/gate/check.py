@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rankscope.gate.limits import Limit
-from rankscope.gate.measure import Row, measure_scope, why_empty
+from rankscope.gate.measure import measure_scope, why_empty
+from rankscope.gate.row import Row
 from rankscope.model.report import Report
 from rankscope.model.verdict import Measured, Outcome, Status
 

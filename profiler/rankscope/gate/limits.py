@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from rankscope.gate.figures import FIGURES_OF_SCOPE, find_figure
-from rankscope.gate.measure import Key, Row
+from rankscope.gate.row import Key, Row
 from rankscope.model.figure import UNITS, Figure
 
 Bound = Literal["min", "max"]

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
-from rankscope.model.report import BucketRow, GroupRow, Measures, RankRow, Report, StepRow
-
-Value = float | None
-Key = str | int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """The figures of one place.
-
-    Attributes:
-        place: name for people: "whole run", "step 12", "rank 3".
-        keys: what selects it: {"step": 12}.
-        values: figure -> value; None where it is undefined.
-        reasons: figure -> why it is undefined.
-    """
-
-    place: str
-    keys: dict[str, Key] = field(default_factory=dict)
-    values: dict[str, Value] = field(default_factory=dict)
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    def reason(self, figure: str) -> str:
-        """Why a figure has no value here."""
-        return self.reasons.get(figure, "the report gives no reason")
+from rankscope.gate.bucket_figures import measure_buckets
+from rankscope.gate.row import Row, Value, mean
+from rankscope.model.report import GroupRow, Measures, RankRow, Report, StepRow
 
 
 def measure_scope(report: Report, scope: str) -> list[Row]:
@@ -78,7 +54,7 @@ def measure_steps(report: Report, *, steady_only: bool = True) -> list[Row]:
 
 def _step_values(rows: Sequence[StepRow]) -> dict[str, Value]:
     values = _mean_measures(rows)
-    duration = _mean([row.duration_ns for row in rows])
+    duration = mean([row.duration_ns for row in rows])
     exposed = values["exposed_communication"]
     return {
         **values,
@@ -92,17 +68,11 @@ def _mean_measures(rows: Sequence[Measures]) -> dict[str, Value]:
     overlap = sum(row.overlap_ns for row in rows)
     return {
         "overlap_ratio": overlap / communication if communication else None,
-        "exposed_communication": _mean([row.exposed_communication_ns for row in rows]),
-        "communication": _mean([row.communication_ns for row in rows]),
-        "compute": _mean([row.compute_ns for row in rows]),
-        "exposed_memory": _mean([row.exposed_memory_ns for row in rows]),
+        "exposed_communication": mean([row.exposed_communication_ns for row in rows]),
+        "communication": mean([row.communication_ns for row in rows]),
+        "compute": mean([row.compute_ns for row in rows]),
+        "exposed_memory": mean([row.exposed_memory_ns for row in rows]),
     }
-
-
-def _mean(values: Sequence[int | None]) -> Value:
-    """Mean; None if there is nothing, or something is unknown."""
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known and len(known) == len(values) else None
 
 
 def _measure_run(report: Report) -> list[Row]:
@@ -137,13 +107,13 @@ def _measure_run(report: Report) -> list[Row]:
 
 
 def _rank_values(rows: Sequence[RankRow]) -> dict[str, Value]:
-    window, idle = _mean([r.window_ns for r in rows]), _mean([r.idle_ns for r in rows])
+    window, idle = mean([r.window_ns for r in rows]), mean([r.idle_ns for r in rows])
     values = _mean_measures(rows)
     exposed = values["exposed_communication"]
     return {
         **values,
-        "exposed_wait": _mean([r.exposed_wait_ns for r in rows]),
-        "exposed_transfer": _mean([r.exposed_transfer_ns for r in rows]),
+        "exposed_wait": mean([r.exposed_wait_ns for r in rows]),
+        "exposed_transfer": mean([r.exposed_transfer_ns for r in rows]),
         "window": window,
         "idle": idle,
         "idle_ratio": idle / window if window and idle is not None else None,
@@ -162,7 +132,7 @@ def _straggler_values(report: Report) -> tuple[dict[str, Value], str]:
     if straggler.verdict == "inconclusive":
         return dict.fromkeys(names), f"whether a rank is late cannot be told: {straggler.reason}"
     cost = straggler.cost_ns_per_step
-    step = _mean([row.duration_ns for row in report.steps if row.steady])
+    step = mean([row.duration_ns for row in report.steps if row.steady])
     return {
         "straggler_cost": cost,
         "straggler_cost_ratio": cost / step if cost is not None and step else None,
@@ -260,47 +230,6 @@ def _group_values(row: GroupRow, report: Report) -> dict[str, Value]:
     }
 
 
-def _measure_buckets(report: Report) -> list[Row]:
-    """One row per bucket of a layout over its steady steps; over all its steps where none is steady."""
-    found: dict[tuple[int, int], list[BucketRow]] = {}
-    for row in report.buckets:
-        found.setdefault((row.layout, row.index), []).append(row)
-    several = len({layout for layout, _ in found}) > 1
-    unknown = "unknown for this bucket"
-    return [
-        Row(
-            place=f"bucket {index} of layout {layout}" if several else f"bucket {index}",
-            keys={"bucket": index, "layout": layout},
-            values=_bucket_values([row for row in rows if row.steady] or rows),
-            reasons=dict.fromkeys(
-                ("overlap_ratio", "bus_bandwidth", "transfer", "wait", "queue", "host_overhead", "size"),
-                unknown,
-            ),
-        )
-        for (layout, index), rows in sorted(found.items())
-    ]
-
-
-def _bucket_values(rows: Sequence[BucketRow]) -> dict[str, Value]:
-    lasted = sum(row.finished_ns - row.started_ns for row in rows)
-    exposed = sum(row.exposed_ns for row in rows)
-    return {
-        "overlap_ratio": 1 - exposed / lasted if lasted else None,
-        "exposed_communication": exposed / len(rows),
-        "bus_bandwidth": _median([row.bus_bandwidth_gbps for row in rows]),
-        "transfer": _median([row.transfer_ns for row in rows]),
-        "wait": _median([row.wait_ns for row in rows]),
-        "queue": _median([row.queue_ns for row in rows]),
-        "host_overhead": _median([row.host_overhead_ns for row in rows]),
-        "size": rows[0].size_bytes,
-    }
-
-
-def _median(values: Sequence[Value]) -> Value:
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
 _MEASURES: dict[str, Callable[[Report], list[Row]]] = {
     "run": _measure_run,
     "steady": _measure_steady,
@@ -308,5 +237,5 @@ _MEASURES: dict[str, Callable[[Report], list[Row]]] = {
     "step": measure_steps,
     "rank": _measure_ranks,
     "group": _measure_groups,
-    "bucket": _measure_buckets,
+    "bucket": measure_buckets,
 }

@@ -16,7 +16,7 @@ from rankscope.renderers.comparison_tables import (
 )
 from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown
 from rankscope.renderers.tables import Table
-from rankscope.renderers.to_markdown import draw_sparkline
+from rankscope.renderers.to_markdown import LONGEST_TEXT, draw_sparkline
 
 MARKER = "<!-- rankscope -->"
 """First line of every comment, by which a later run finds the comment to replace."""
@@ -50,7 +50,18 @@ def render_check_markdown(verdict: Verdict, comparison: Comparison | None = None
         blocks += _write_sparkline([("", verdict.overlap_by_step)])
     else:
         blocks += write_comparison(comparison)
-    return "\n\n".join(blocks) + "\n"
+    return _join_blocks(blocks)
+
+
+def _join_blocks(blocks: Sequence[str]) -> str:
+    """The blocks up to the length of a comment; what is left out is said."""
+    kept: list[str] = []
+    for block in blocks:
+        if sum(map(len, kept)) + len(block) > LONGEST_TEXT:
+            kept.append("The rest is too long to be shown here, see the JSON report.")
+            break
+        kept.append(block)
+    return "\n\n".join(kept) + "\n"
 
 
 def write_comparison(comparison: Comparison) -> list[str]:
@@ -71,7 +82,7 @@ def write_comparison(comparison: Comparison) -> list[str]:
         inner = _write_table(table)
         if inner:
             summary = f"<details><summary>{escape_markdown(table.title)}</summary>"
-            blocks += [summary, *inner[1:], "</details>"]
+            blocks.append("\n\n".join([summary, *inner[1:], "</details>"]))
     notes = [f"- {escape_markdown(note, MESSAGE_LIMIT)}" for note in comparison.notes]
     return [*blocks, "\n".join(notes)] if notes else blocks
 

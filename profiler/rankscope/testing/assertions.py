@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from rankscope.errors import UsageError
 
 if TYPE_CHECKING:
-    from rankscope.gate.measure import Row
+    from rankscope.gate.row import Row
     from rankscope.model.report import Report
     from rankscope.model.run import Run
 

@@ -165,6 +165,14 @@ def test_a_name_makes_no_markdown(cases: Cases) -> None:
             assert line.count("|") in (6, 7, 8), line
 
 
+def test_markdown_fits_a_comment(cases: Cases) -> None:
+    case = cases["hostile"]
+    many = replace(case.verdict, outcomes=case.verdict.outcomes * 100)
+    text = render_check_markdown(many, case.comparison)
+    assert len(text) < 65_536
+    assert text.endswith("The rest is too long to be shown here, see the JSON report.\n")
+
+
 def test_no_output_holds_a_control_character(cases: Cases) -> None:
     verdict, comparison = cases["hostile"].verdict, cases["hostile"].comparison
     for text in (

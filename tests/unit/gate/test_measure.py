@@ -8,7 +8,7 @@ import pytest
 
 from rankscope.gate.figures import FIGURES_OF_SCOPE
 from rankscope.gate.measure import measure_scope, why_empty
-from rankscope.model.report import Measures, Report, RunFacts, Tool, Totals
+from rankscope.model.report import Measures, QuantileRow, Report, RunFacts, Tool, Totals
 from support.gate_reports import MS, bucket_row, straggler, two_rank_report
 
 EMPTY = Report(tool=Tool(version="0"), run=RunFacts(name="e", source="e"), totals=Totals(run=Measures()))
@@ -98,6 +98,14 @@ def test_ranks_and_groups() -> None:
     assert broadcast.reason("bus_bandwidth") == "broadcasts are not matched"
 
 
+def test_a_report_that_holds_the_worst_buckets_only_says_nothing_of_them() -> None:
+    cut = QuantileRow(table="buckets", layout=0, index=0, count=90_000, kept=50_000)
+    report = replace(two_rank_report(), buckets=[bucket_row(5, 0, exposed=4)], quantiles=[cut])
+    (row,) = measure_scope(report, "bucket")
+    assert set(row.values.values()) == {None}
+    assert "--detail full" in row.reason("exposed_communication")
+
+
 def test_buckets_of_the_steady_steps() -> None:
     rows = [
         bucket_row(4, 0, exposed=10, steady=False),
@@ -109,3 +117,7 @@ def test_buckets_of_the_steady_steps() -> None:
     assert row.values["exposed_communication"] == 3 * MS
     assert row.values["bus_bandwidth"] == 105.5  # median of 105 and 106
     assert row.values["queue"] is None
+    first = replace(bucket_row(4, 0, exposed=10, steady=False), layout=1)  # before DDP rebuilt its buckets
+    assert len(measure_scope(replace(two_rank_report(), buckets=[first, *rows]), "bucket")) == 1
+    (row,) = measure_scope(replace(two_rank_report(), buckets=[first]), "bucket")
+    assert row.values["overlap_ratio"] == 0.0
