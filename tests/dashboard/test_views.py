@@ -10,6 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import rankscope_dashboard
+from rankscope.store import Job
 from rankscope_dashboard.server import STORE_VARIABLE
 from rankscope_dashboard.words import RUN_VIEWS
 from support.dashboard_runs import ViewRuns
@@ -108,3 +109,43 @@ def test_the_search_keeps_the_runs_that_match(full_store: ViewRuns) -> None:
     assert page.dataframe[0].value["0"].tolist() == ["late"]
     page.text_input(key="search").set_value("nothing like it").run()
     assert "No run matches" in text_of(page)
+
+
+def test_hta_is_asked_by_a_button_and_its_overlap_explained(full_store: ViewRuns) -> None:
+    """The synthetic run is exact in microseconds but for its ends: HTA differs only by the steps that it leaves out."""
+    pytest.importorskip("hta")
+    page = open_page(run=full_store.late, view="hta")
+    assert "Not asked yet" in text_of(page)
+    page.button(key="ask-hta").click().run()
+    assert not page.exception
+    text = text_of(page)
+    for title in ("Overlap beside ours", "Idle time", "Queue length", "Kernels", "Critical path"):
+        assert title in text
+    overlap = page.dataframe[0].value
+    ours, theirs = overlap["1"], overlap["2"]
+    assert (ours - theirs).tolist() == pytest.approx(
+        (overlap["3"] + overlap["4"] + overlap["5"]).div(100).tolist()
+    )
+
+
+def test_another_run_is_compared_once_it_is_chosen(full_store: ViewRuns) -> None:
+    page = open_page(run=full_store.late, view="compare")
+    assert "Choose the run" in text_of(page)
+    page = open_page(run=full_store.late, view="compare", **{"with": full_store.lone})
+    text = text_of(page)
+    assert "base: lone" in text
+    assert "Jobs of 2 against 4 ranks" in text
+
+
+def test_a_failed_analysis_says_why(full_store: ViewRuns) -> None:
+    jobs = full_store.store.jobs
+    job = jobs.save(
+        Job(run_id="20260101T000000-00000000cafe", name="bad", created_at="", files=[], state="receiving")
+    )
+    jobs.fail(job.run_id, "no trace <b>at all</b>")
+    try:
+        text = text_of(open_page(run=job.run_id))
+        assert "The analysis failed" in text
+        assert "no trace <b>at all</b>" in text
+    finally:
+        jobs.remove(job.run_id)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from rankscope_dashboard.show import show_nothing, show_title
+import streamlit as st
+
+from rankscope.errors import RankscopeError
+from rankscope.renderers.tables import Table
+from rankscope.store import Store
+from rankscope_dashboard.show import show_heading, show_nothing, show_table, show_title
 from rankscope_dashboard.visit import Visit
 from rankscope_dashboard.words import HTA
+
+_ANSWERS = 4
 
 
 def show(visit: Visit) -> None:
@@ -19,3 +26,75 @@ def show(visit: Visit) -> None:
             'Install it with: pip install "rankscope[hta]"',
         )
         return
+    asked = f"asked-hta-{visit.run.id}"
+    if not st.session_state.get(asked):
+        show_nothing(
+            "Not asked yet", "HTA takes some seconds, and minutes for large runs; its answers are kept."
+        )
+        st.button(
+            "Ask HTA",
+            type="primary",
+            key="ask-hta",
+            on_click=st.session_state.__setitem__,
+            args=(asked, True),
+        )
+        return
+    for title, sentence, answer in _ask(visit.run.store, visit.run.id, visit.run.record.content):
+        _show_answer(title, sentence, answer)
+    _show_critical_path(visit)
+
+
+def _show_answer(title: str, sentence: str, answer: Table | str) -> None:
+    show_heading(title, sentence)
+    if isinstance(answer, str):
+        show_nothing("HTA cannot tell", answer)
+    elif not answer.rows:
+        show_nothing("Nothing to show", "HTA finds no event that this question is about.")
+    else:
+        show_table(answer, key=f"hta-{title.lower().replace(' ', '-')}")
+
+
+def _show_critical_path(visit: Visit) -> None:
+    ranks, steps = visit.report.run.ranks, visit.report.run.steps
+    if not steps:
+        return
+    left, right, _ = st.columns([1, 1, 3])
+    rank = left.selectbox("Rank", ranks, key="hta-rank")
+    step = right.selectbox("Step", steps, key="hta-step")
+    answer = _ask_path(visit.run.store, visit.run.id, visit.run.record.content, rank, steps.index(step))
+    _show_answer(
+        "Critical path",
+        "What the length of this step hangs on: to make anything else faster would not shorten it.",
+        answer,
+    )
+
+
+@st.cache_resource(max_entries=_ANSWERS, show_spinner="Asking HolisticTraceAnalysis ...")
+def _ask(_store: Store, run_id: str, content: str) -> list[tuple[str, str, Table | str]]:
+    """Heading, sentence and answer of each question; an answer that is a text says why there is none."""
+    from rankscope_dashboard.hta_results import ASKED, HtaFault, compare_overlap, open_analysis
+
+    run, report = _store.run(run_id), _store.report(run_id)
+    answers: list[tuple[str, str, Table | str]] = []
+    try:
+        analysis = open_analysis(run)
+        sentence = "The share of communication that compute hides, by both, and what makes the difference."
+        answers.append(("Overlap beside ours", sentence, compare_overlap(run, report)))
+    except (HtaFault, RankscopeError) as fault:
+        return [*answers, ("HolisticTraceAnalysis", "", str(fault))]
+    for title, sentence, question in ASKED:
+        try:
+            answers.append((title, sentence, question(analysis, list(run.ranks))))
+        except HtaFault as fault:
+            answers.append((title, sentence, str(fault)))
+    return answers
+
+
+@st.cache_resource(max_entries=64, show_spinner="Asking HolisticTraceAnalysis ...")
+def _ask_path(_store: Store, run_id: str, content: str, rank: int, step: int) -> Table | str:
+    from rankscope_dashboard.hta_results import HtaFault, find_critical_path, open_analysis
+
+    try:
+        return find_critical_path(open_analysis(_store.run(run_id)), rank, step)
+    except (HtaFault, RankscopeError) as fault:
+        return str(fault)
