@@ -167,7 +167,7 @@ def test_a_name_makes_no_markdown(cases: Cases) -> None:
 
 def test_markdown_fits_a_comment(cases: Cases) -> None:
     case = cases["hostile"]
-    many = replace(case.verdict, outcomes=case.verdict.outcomes * 100)
+    many = replace(case.verdict, outcomes=case.verdict.outcomes * 1000)
     text = render_check_markdown(many, case.comparison)
     assert len(text) < 65_536
     assert text.endswith("The rest is too long to be shown here, see the JSON report.\n")
