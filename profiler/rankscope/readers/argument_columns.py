@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from array import array
 from math import prod
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from rankscope.model.intervals import Bool, Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
-from rankscope.readers.event_decoding import MAX_INT, EventArguments, whole_number
+from rankscope.readers.event_decoding import MAX_INT, EventArguments, whole_numbers
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})
 
-_INTEGER_COLUMNS = ("row", "in_elements", "out_elements", "group_size", "sequence", "source", "destination")
+_COLLECTIVE_SIZES = ("in_elements", "out_elements")
+_INTEGER_COLUMNS = ("row", *_COLLECTIVE_SIZES, "group_size", "sequence", "source", "destination")
 _TEXT_COLUMNS = ("collective", "dtype", "group_name", "group_description", "group_ranks", "inputs")
+
+
+class _TextNumbers(dict[Any, int]):
+    """Number of a text, whatever way it is written; NO_ID for none and for the empty one."""
+
+    def __init__(self, texts: dict[str, int]) -> None:
+        self._texts = texts
+
+    def __missing__(self, key: str | int | bytes | None) -> int:
+        text = _raw_text(key) if isinstance(key, bytes) else "" if key is None else str(key)
+        number = self[key] = self._texts.setdefault(text, len(self._texts)) if text else NO_ID
+        return number
 
 
 class ArgumentColumns:
     """Collects the arguments of chosen rows, block by block."""
 
     def __init__(self) -> None:
-        # Arrays of C integers: a list would hold an object for each number.
-        self._columns = {key: array("q") for key in _INTEGER_COLUMNS} | {
-            key: array("i") for key in _TEXT_COLUMNS
-        }
+        self._pieces: dict[str, list[Any]] = {key: [] for key in (*_INTEGER_COLUMNS, *_TEXT_COLUMNS)}
         self._texts: dict[str, int] = {}
+        self._numbers = _TextNumbers(self._texts)
         self._is_shaped: dict[int, bool] = {}
 
     def add_block(
@@ -41,9 +52,38 @@ class ArgumentColumns:
             name: int32[n], the names numbered: equal numbers are equal names.
             arguments: their arguments.
         """
-        takes = [args.collective is not None for args in arguments]
-        for i in np.flatnonzero(np.array(takes) | self._are_shaped(names, name)).tolist():
-            self._add(first_row + i, names[i], arguments[i])
+        takes = np.array([args.collective is not None for args in arguments])
+        rows = np.flatnonzero(takes | self._are_shaped(names, name))
+        if len(rows) == 0:
+            return
+        chosen = [arguments[i] for i in rows.tolist()]
+        sizes = {key: _sizes(chosen, key) for key in _COLLECTIVE_SIZES}
+        dtypes = [args.dtype for args in chosen]
+        for i in np.flatnonzero(~takes[rows]).tolist():
+            elements, dtype = _shape(chosen[i])
+            if sizes["in_elements"][i] == NO_ID:
+                sizes["in_elements"][i] = elements
+            dtypes[i] = dtypes[i] or dtype
+        integers = {"row": rows + first_row, **sizes}
+        for key in ("group_size", "sequence", "source", "destination"):
+            integers[key] = whole_numbers([getattr(args, key) for args in chosen])
+        inputs = [
+            bytes(args.inputs) if names[i] == "record_param_comms" else None
+            for i, args in zip(rows.tolist(), chosen, strict=True)
+        ]
+        texts: dict[str, list[Any]] = {
+            "collective": [args.collective for args in chosen],
+            "dtype": dtypes,
+            "group_name": [args.group_name for args in chosen],
+            "group_description": [args.group_description for args in chosen],
+            "group_ranks": [bytes(args.group_ranks) for args in chosen],
+            "inputs": [None if text is None else text.decode("utf-8", errors="replace") for text in inputs],
+        }
+        for key, column in integers.items():
+            self._pieces[key].append(column)
+        for key, values in texts.items():
+            numbers = map(self._numbers.__getitem__, values)
+            self._pieces[key].append(np.fromiter(numbers, np.int32, len(values)))
 
     def _are_shaped(self, names: list[str], name: Int32) -> Bool:
         """bool[n]: whether the shapes of such a row matter."""
@@ -54,71 +94,39 @@ class ArgumentColumns:
         shaped = [number for number in numbers.tolist() if self._is_shaped[number]]
         return np.isin(name, shaped)
 
-    def _add(self, row: int, name: str, args: EventArguments) -> None:
-        in_elements = _whole(args.in_elements if args.in_elements is not None else args.old_in_elements)
-        dtype = args.dtype
-        if args.collective is None:
-            elements, shaped_dtype = _shape(args)
-            in_elements = elements if in_elements == NO_ID else in_elements
-            dtype = dtype or shaped_dtype
-        out = args.out_elements if args.out_elements is not None else args.old_out_elements
-        inputs = (
-            bytes(args.inputs).decode("utf-8", errors="replace") if name == "record_param_comms" else None
-        )
-        values = {
-            "row": row,
-            "in_elements": in_elements,
-            "out_elements": _whole(out),
-            "group_size": _whole(args.group_size),
-            "sequence": _whole(args.sequence),
-            "source": _whole(args.source),
-            "destination": _whole(args.destination),
-            "collective": self._text(args.collective),
-            "dtype": self._text(dtype),
-            "group_name": self._text(args.group_name),
-            "group_description": self._text(args.group_description),
-            "group_ranks": self._text(_raw_text(args.group_ranks)),
-            "inputs": self._text(inputs),
-        }
-        for key, value in values.items():
-            self._columns[key].append(value)
-
-    def _text(self, text: str | int | None) -> int:
-        if text is None or text == "":
-            return NO_ID
-        return self._texts.setdefault(str(text), len(self._texts))
-
     def build(self, row_order: Int64) -> Arguments:
         """The columns sorted by row, where new row i is old row `row_order[i]`."""
-        if not self._columns["row"]:
+        if not self._pieces["row"]:
             return empty_arguments()
         new_row = np.empty(len(row_order), np.int64)
         new_row[row_order] = np.arange(len(row_order))
-        row = new_row[np.frombuffer(self._columns["row"], np.int64)]
+        row = new_row[np.concatenate(self._pieces["row"])]
         del new_row
         order = np.argsort(row, kind="stable")
 
-        def integers(key: str) -> Int64:
-            return np.frombuffer(self._columns[key], np.int64)[order]
+        texts = sorted(self._texts)  # the order in which they were met depends on where blocks were cut
+        place = {text: i for i, text in enumerate(texts)}
+        new = np.array([*(place[text] for text in self._texts), NO_ID], np.int32)  # NO_ID is the last index
 
-        def texts(key: str) -> Int32:
-            return np.frombuffer(self._columns[key], np.int32)[order]
+        def column(key: str) -> Any:
+            joined = np.concatenate(self._pieces[key])[order]
+            return new[joined] if key in _TEXT_COLUMNS else joined
 
         return Arguments(
             row=row[order],
-            collective=texts("collective"),
-            dtype=texts("dtype"),
-            in_elements=integers("in_elements"),
-            out_elements=integers("out_elements"),
-            group_name=texts("group_name"),
-            group_description=texts("group_description"),
-            group_ranks=texts("group_ranks"),
-            group_size=integers("group_size"),
-            sequence=integers("sequence"),
-            inputs=texts("inputs"),
-            source=integers("source"),
-            destination=integers("destination"),
-            texts=tuple(self._texts),
+            collective=column("collective"),
+            dtype=column("dtype"),
+            in_elements=column("in_elements"),
+            out_elements=column("out_elements"),
+            group_name=column("group_name"),
+            group_description=column("group_description"),
+            group_ranks=column("group_ranks"),
+            group_size=column("group_size"),
+            sequence=column("sequence"),
+            inputs=column("inputs"),
+            source=column("source"),
+            destination=column("destination"),
+            texts=tuple(texts),
         )
 
 
@@ -126,19 +134,19 @@ def _takes_shapes(name: str) -> bool:
     return name in _SHAPED_NAMES or name.startswith(_SHAPED_PREFIXES)
 
 
-def _whole(value: object) -> int:
-    if value is None:
-        return NO_ID
-    number = whole_number(value)
-    return NO_ID if number is None else number
+def _sizes(arguments: list[EventArguments], key: str) -> Int64:
+    """Element counts by their new or their old spelling."""
+    sizes = whole_numbers([getattr(args, key) for args in arguments])
+    old = whole_numbers([getattr(args, f"old_{key}") for args in arguments])
+    return np.where(sizes == NO_ID, old, sizes)
 
 
-def _raw_text(raw: msgspec.Raw) -> str | None:
-    """Text of a value that is a list in some versions and the text of one in others."""
-    text = bytes(raw).decode("utf-8", errors="replace")
+def _raw_text(raw: bytes) -> str:
+    """Text of a value that is a list in some versions and the text of one in others; "" for none."""
+    text = raw.decode("utf-8", errors="replace")
     if text.startswith('"'):
         text = msgspec.json.decode(text, type=str)
-    return None if text in ("", "null", "[]") else text
+    return "" if text in ("null", "[]") else text
 
 
 def _shape(args: EventArguments) -> tuple[int, str | None]:

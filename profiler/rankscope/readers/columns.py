@@ -22,7 +22,7 @@ from rankscope.readers.event_decoding import (
     EventArguments,
     Number,
     to_nanoseconds,
-    whole_number,
+    whole_numbers,
 )
 
 _DIGITS = re.compile(r"\d{1,18}")
@@ -195,7 +195,7 @@ class TableBuilder:
         pieces["name"].append(name)
         pieces["lane"].append(lane)
         pieces["device"].append(device)
-        pieces["correlation"].append(_ids([a.correlation for a in arguments]))
+        pieces["correlation"].append(whole_numbers([a.correlation for a in arguments]))
         pieces["external"].append(_external_ids(arguments))
         self._arguments.add_block(self._rows, names, name, arguments)
         self._rows += len(events)
@@ -322,19 +322,10 @@ def _numbers(values: list[Any]) -> Any:
         return None
 
 
-def _ids(values: list[Any]) -> Int64:
-    """int64 ids; NO_ID for what is absent, not a whole number, or beyond 64 bits."""
-    try:
-        ids = np.frombuffer(array("q", values), np.int64)
-    except (TypeError, OverflowError):
-        ids = np.array([NO_ID if (n := whole_number(v)) is None else n for v in values], np.int64)
-    return ids if ids.min(initial=0) >= NO_ID else np.maximum(ids, NO_ID)
-
-
 def _external_ids(arguments: list[EventArguments]) -> Int64:
-    ids = _ids([a.external_id for a in arguments])
+    ids = whole_numbers([a.external_id for a in arguments])
     if ids.min(initial=0) == NO_ID:
-        old = _ids([a.old_external_id for a in arguments])
+        old = whole_numbers([a.old_external_id for a in arguments])
         ids = np.where(ids == NO_ID, old, ids)
     return ids
 

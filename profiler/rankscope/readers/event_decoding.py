@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from array import array
 from decimal import Decimal
 from functools import reduce
 from operator import or_
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rankscope.model.categories import CATEGORY_OF_TEXT
+from rankscope.model.intervals import Int64
 from rankscope.model.table import NO_ID
 
 Number = int | float | str | None
@@ -26,17 +29,17 @@ class EventArguments(msgspec.Struct, gc=False):
     stream: int | float | str | None = None
     collective: str | None = msgspec.field(default=None, name="Collective name")
     dtype: str | None = None
-    in_elements: int | float | str | None = msgspec.field(default=None, name="In msg nelems")
-    out_elements: int | float | str | None = msgspec.field(default=None, name="Out msg nelems")
-    old_in_elements: int | float | str | None = msgspec.field(default=None, name="In msg size")
-    old_out_elements: int | float | str | None = msgspec.field(default=None, name="Out msg size")
-    group_size: int | float | str | None = msgspec.field(default=None, name="Group size")
+    in_elements: int | float | str | None = msgspec.field(default=NO_ID, name="In msg nelems")
+    out_elements: int | float | str | None = msgspec.field(default=NO_ID, name="Out msg nelems")
+    old_in_elements: int | float | str | None = msgspec.field(default=NO_ID, name="In msg size")
+    old_out_elements: int | float | str | None = msgspec.field(default=NO_ID, name="Out msg size")
+    group_size: int | float | str | None = msgspec.field(default=NO_ID, name="Group size")
     group_name: str | int | None = msgspec.field(default=None, name="Process Group Name")
     group_description: str | int | None = msgspec.field(default=None, name="Process Group Description")
     group_ranks: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Process Group Ranks")
-    sequence: int | float | str | None = msgspec.field(default=None, name="Seq")
-    source: int | float | str | None = msgspec.field(default=None, name="Src Rank")
-    destination: int | float | str | None = msgspec.field(default=None, name="Dst Rank")
+    sequence: int | float | str | None = msgspec.field(default=NO_ID, name="Seq")
+    source: int | float | str | None = msgspec.field(default=NO_ID, name="Src Rank")
+    destination: int | float | str | None = msgspec.field(default=NO_ID, name="Dst Rank")
     input_dims: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input Dims")
     input_types: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Input type")
     inputs: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="Concrete Inputs")
@@ -196,6 +199,15 @@ def whole_number(value: object) -> int | None:
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
     return value if isinstance(value, int) and 0 <= value <= MAX_INT else None
+
+
+def whole_numbers(values: list[Any]) -> Int64:
+    """int64[n]: values that are whole numbers from 0, in any spelling; NO_ID for what is absent or anything else."""
+    try:
+        numbers = np.frombuffer(array("q", values), np.int64)
+    except (TypeError, OverflowError):
+        numbers = np.array([NO_ID if (n := whole_number(v)) is None else n for v in values], np.int64)
+    return numbers if numbers.min(initial=0) >= NO_ID else np.maximum(numbers, NO_ID)
 
 
 def syntax_error(error: Exception, length: int) -> BlockSyntaxError:
