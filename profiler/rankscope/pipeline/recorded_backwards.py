@@ -12,6 +12,7 @@ from rankscope.advise.backward import Recorded
 from rankscope.advise.ddp_layout import Bucket, Gradient, initial_layout, rebuilt_layout
 from rankscope.correlate.bucket_layouts import NO_MODULE
 from rankscope.correlate.clocks import Clocks, correction
+from rankscope.correlate.ddp_buckets import NO_GRADIENT
 from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.gradient_rows import device_ready_times, find_copies_back
 from rankscope.correlate.launches import NO_ROW
@@ -24,6 +25,7 @@ from rankscope.pipeline.buckets import RunBuckets, WindowBuckets, size_bytes
 from rankscope.units import us_to_ns
 
 _MOST_BACKWARDS = 20
+_FEWEST_BACKWARDS = 3
 _PAUSE_NS = us_to_ns(100)
 _RECORD_SIZES = "record with rankscope.Collector and watch(model), or with record_shapes=True"
 
@@ -95,8 +97,15 @@ def collect_backwards(
     if not joined:
         return Backwards(facts=facts, reason=reason)
     usual = joined[-1].gradients
-    alike = [r for r in joined if r.gradients == usual]
-    return Backwards(recorded=tuple(alike[-_MOST_BACKWARDS:]), facts=facts)
+    alike = [r for r in joined if r.gradients == usual][-_MOST_BACKWARDS:]
+    return Backwards(recorded=tuple(_ordinary(alike)), facts=facts)
+
+
+def _ordinary(backwards: Sequence[Recorded]) -> list[Recorded]:
+    """The half of the backwards, three at least, whose lengths are nearest to the median: no hiccups among them."""
+    lengths = np.array([r.end_ns - int(r.ready_ns[:, 0].min()) for r in backwards])
+    nearest = np.argsort(np.abs(lengths - np.median(lengths)), kind="stable")
+    return [backwards[i] for i in sorted(nearest[: max(-(-len(backwards) // 2), _FEWEST_BACKWARDS)].tolist())]
 
 
 def _only_module(windows: Sequence[WindowBuckets]) -> DdpFacts | str | None:
@@ -134,11 +143,18 @@ def _parts(
 ) -> list[_Part | str]:
     events = window.events
     keys = sorted(set(zip(events.step.tolist(), events.backward.tolist(), strict=True)))
-    return [_part(window, clocks, step, backward, facts) for step, backward in keys if step in steady]
+    keys = [key for key in keys if key[0] in steady][-_MOST_BACKWARDS:]
+    times = _window_times(window)
+    return [_part(window, times, clocks, step, backward, facts) for step, backward in keys]
 
 
 def _part(
-    window: WindowBuckets, clocks: Clocks, step: int, backward: int, facts: DdpFacts | None
+    window: WindowBuckets,
+    moments: _WindowTimes,
+    clocks: Clocks,
+    step: int,
+    backward: int,
+    facts: DdpFacts | None,
 ) -> _Part | str:
     events, times = window.events, window.times
     rank = window.result.events.window.rank
@@ -154,7 +170,7 @@ def _part(
     if found is None:
         return f"the sizes of the parameters are not in the trace; {_RECORD_SIZES}"
     gradients, here = found
-    ready, issued = _ready(window, here, mine)
+    ready, issued = moments.ready_ns[here], moments.issued_ns[here]
     clock = clocks.of_rank.get(rank)
     if clock is None or (ready == NO_TIME).any():
         return "the trace does not tell when gradients were ready on every rank; record every rank from one start"
@@ -173,7 +189,7 @@ def _part(
         ready_ns=common(np.maximum.accumulate(ready)),
         issued_ns=common(issued),
         computed_ns=common(_computed(window, int(ready.max()), int(times.finished_ns[mine].max()))),
-        copied_ns=_copied(window, step, int(times.finished_ns[mine].max())),
+        copied_ns=_copied(window, moments, step, int(times.finished_ns[mine].max())),
         members=members,
         sent_bytes=tuple(size or 0 for size in sizes),
         started_ns=common(times.started_ns[mine]),
@@ -207,20 +223,31 @@ def _gradients(
     return (tuple(found), here) if found else None
 
 
-def _ready(window: WindowBuckets, here: Int64, mine: Int64) -> tuple[Int64, Int64]:
-    """When each gradient was in place, and when the host thread was done with it, apart from asking for buckets."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WindowTimes:
+    """Moments of a whole window, worked out once.
+
+    Attributes:
+        ready_ns: int64[g], when each gradient was in place; NO_TIME if unknown.
+        issued_ns: int64[g], when the host thread was done with it, apart from asking for buckets.
+        copies: int64[c], rows of copies back from the buckets.
+    """
+
+    ready_ns: Int64
+    issued_ns: Int64
+    copies: Int64
+
+
+def _window_times(window: WindowBuckets) -> _WindowTimes:
     events, device = window.events, window.result.events
-    table = device.table
-    rows = events.gradients.rows[here]
+    table, rows = device.table, events.gradients.rows
     issued = table.end_ns[rows].copy()
-    for i in mine.tolist():
-        at = np.searchsorted(here, events.last_gradient[i])
-        if events.host_row[i] != NO_ROW and at < len(here) and here[at] == events.last_gradient[i]:
-            issued[at] = min(issued[at], table.start_ns[events.host_row[i]])
-    if device.device == "cpu":
-        return issued, issued
-    lanes = table.lane[rows].astype(np.int64)
-    return device_ready_times(device, lanes, table.end_ns[rows]), issued
+    asked = np.flatnonzero((events.host_row != NO_ROW) & (events.last_gradient != NO_GRADIENT))
+    np.minimum.at(issued, events.last_gradient[asked], table.start_ns[events.host_row[asked]])
+    ready = issued
+    if device.device != "cpu":
+        ready = device_ready_times(device, table.lane[rows].astype(np.int64), table.end_ns[rows])
+    return _WindowTimes(ready_ns=ready, issued_ns=issued, copies=find_copies_back(device))
 
 
 def _computed(window: WindowBuckets, ready_ns: int, finished_ns: int) -> Int64:
@@ -237,9 +264,9 @@ def _computed(window: WindowBuckets, ready_ns: int, finished_ns: int) -> Int64:
     return np.array([end], np.int64)
 
 
-def _copied(window: WindowBuckets, step: int, finished_ns: int) -> int:
+def _copied(window: WindowBuckets, moments: _WindowTimes, step: int, finished_ns: int) -> int:
     """Time that copying gradients back out of the buckets takes after the last one has arrived, in ns."""
-    rows = find_copies_back(window.result.events)
+    rows = moments.copies
     table = window.result.events.table
     after = (table.start_ns[rows] >= finished_ns) & (
         window.result.spans.step_at(table.start_ns[rows]) == step
