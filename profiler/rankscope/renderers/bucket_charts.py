@@ -70,15 +70,22 @@ def build_bucket_chart(report: Report, timeline: Timeline | None) -> Figure | No
     return {"data": data, "layout": layout}
 
 
-_PARTS = ("annotation", "waiting", "hidden")
-_PART_WORDS = {"annotation": "waits for its turn", "waiting": "waits for other ranks", "hidden": "transfer"}
+_PARTS = ("idle", "annotation", "waiting", "hidden")
+_PART_WORDS = {
+    "idle": "waits for its host",
+    "annotation": "waits for its turn",
+    "waiting": "waits for other ranks",
+    "hidden": "transfer",
+}
 
 
 def _span_of(row: BucketRow, part: str) -> tuple[int, int]:
-    """Begin and end of a part of a bucket's time: it is asked for, starts, the last rank comes, it ends."""
+    """Begin and end of a part of a bucket's time: ready, asked for, started, the last rank came, finished."""
     asked = max((t for t in (row.ready_ns, row.launched_ns) if t is not None), default=row.started_ns)
     came = row.started_ns + min(row.wait_ns or 0, row.finished_ns - row.started_ns)
-    times = (min(asked, row.started_ns), row.started_ns, came, row.finished_ns)
+    asked = min(asked, row.started_ns)
+    ready = asked if row.ready_ns is None else min(row.ready_ns, asked)
+    times = (ready, asked, row.started_ns, came, row.finished_ns)
     place = _PARTS.index(part)
     return times[place], times[place + 1]
 

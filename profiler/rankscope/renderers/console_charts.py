@@ -10,7 +10,7 @@ from rankscope.renderers.advice_tables import find_prediction
 from rankscope.renderers.arrivals import Arrivals, describe_arrivals, list_arrivals
 from rankscope.renderers.bucket_tables import pick_bucket_step
 from rankscope.renderers.console_drawing import NOTHING, draw_notes, draw_text, draw_title
-from rankscope.renderers.palette import ANNOTATION, EXPOSED, HIDDEN, PARTS, WAITING, split_window
+from rankscope.renderers.palette import ANNOTATION, EXPOSED, HIDDEN, IDLE, PARTS, WAITING, split_window
 from rankscope.renderers.report_tables import name_rank, pick_ranks
 from rankscope.renderers.wait_matrix import WaitMatrix, build_wait_matrix
 from rankscope.units import format_duration
@@ -149,15 +149,22 @@ def draw_bucket_strip(report: Report, width: int) -> RenderableType:
         asked = min(max(known, default=row.started_ns), row.started_ns)
         came = row.started_ns + min(row.wait_ns or 0, row.finished_ns - row.started_ns)
         line = Text(f"  bucket {row.index}".ljust(label_width))
-        line.append(" " * column(asked))
-        parts = ((ANNOTATION, "░", asked, row.started_ns), (WAITING, "▒", row.started_ns, came),
-                 (HIDDEN, "█", came, row.finished_ns))  # fmt: skip
+        ready = asked if row.ready_ns is None else min(row.ready_ns, asked)
+        line.append(" " * column(ready))
+        parts = (
+            (IDLE, "·", ready, asked),
+            (ANNOTATION, "░", asked, row.started_ns),
+            (WAITING, "▒", row.started_ns, came),
+            (HIDDEN, "█", came, row.finished_ns),
+        )
         for part, block, first, last in parts:
             line.append(block * (column(last) - column(first)), style=part.light)
         lines.append(line)
     step, rank = rows[0].step, rows[0].rank
-    axis = f"0 = first gradient ready, the line is {format_duration(end - begin)} long"
-    legend = f"░ asked for, waits for its turn   ▒ waits for other ranks   █ transfer   ({axis})"
+    legend = (
+        "From when its gradients are ready: · waits for its host, ░ for its turn, ▒ for other ranks, █ transfer. The "
+        f"lines are {format_duration(end - begin)} long."
+    )
     return Group(draw_title(f"Buckets of step {step} on rank {rank}"), *lines, *draw_notes([legend]))
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from rankscope.model.report import Report
 from rankscope.model.timeline import Timeline
+from rankscope.renderers.advice_output import build_alternative_table, explain_advice
 from rankscope.renderers.advice_tables import build_advice_table, write_advice, write_code
 from rankscope.renderers.bucket_charts import build_bucket_chart, build_cap_chart
 from rankscope.renderers.bucket_tables import (
@@ -206,6 +207,7 @@ def _bucket_chart(report: Report, timeline: Timeline | None) -> Block | None:
     legend = [
         LegendItem(part="compute", label="compute"),
         LegendItem(part="text", label="gradients ready", shape="line"),
+        LegendItem(part="idle", label="waits for its host"),
         LegendItem(part="annotation", label="waits for its turn"),
         LegendItem(part="waiting", label="waits for other ranks"),
         LegendItem(part="hidden", label="transfer"),
@@ -227,10 +229,13 @@ def _advice(report: Report) -> Section:
         LegendItem(part="text", label="in use", shape="ring"),
         LegendItem(part="exposed", label="best"),
     )
-    table = build_advice_table(report, ROWS_SHOWN)
+    table, others = build_advice_table(report, ROWS_SHOWN), build_alternative_table(report)
+    explained = explain_advice(report.advice)
     return _section(
         "Advice",
         Block(statements=statements, code=write_code(report)),
         None if figure is None else Block(chart="caps", figure=figure, legend=legend),
         _table_block(table),
+        _table_block(others, others.title),
+        Block(statements=explained) if explained else None,
     )

@@ -16,6 +16,8 @@ Figure = dict[str, Any]
 _COLLECTIVES = 12
 _RANKS = 64
 _ROW_PX = 22
+_LOW_ROW_PX = 11
+_MOST_ROOMY = 24
 _FRAME_PX = 70
 _MOST_LABELS = 24
 _LONGEST_LABEL = 56
@@ -31,13 +33,13 @@ def build_wait_chart(matrix: WaitMatrix) -> Figure:
     names = [f"rank {rank}" for rank in matrix.ranks]
     trace = {
         "type": "heatmap",
-        "x": [f"step {step}" for step in matrix.steps],
+        "x": list(matrix.steps),
         "y": names,
         "z": [[None if value is None else convert(value) for value in row] for row in matrix.values],
         "customdata": [
             ["unknown" if value is None else format_duration(value) for value in row] for row in matrix.values
         ],
-        "hovertemplate": "%{y}, %{x}: %{customdata}<extra></extra>",
+        "hovertemplate": "%{y}, step %{x}: %{customdata}<extra></extra>",
         "hoverongaps": False,
         "zmin": 0,
         "zmax": convert(matrix.full_ns),
@@ -47,11 +49,13 @@ def build_wait_chart(matrix: WaitMatrix) -> Figure:
         "meta": {"ramp": "exposed"},
     }
     layout = {
-        "height": max(_ROW_PX * len(names) + _FRAME_PX, 180),
-        "xaxis": {"type": "category", "showgrid": False, "nticks": _MOST_LABELS, "ticks": ""},
+        "height": max((_ROW_PX if len(names) <= _MOST_ROOMY else _LOW_ROW_PX) * len(names) + _FRAME_PX, 180),
+        "xaxis": {
+            "type": "category", "showgrid": False, "nticks": _MOST_LABELS, "ticks": "", "title": {"text": "step"},
+        },
         "yaxis": {
             "type": "category", "autorange": "reversed", "automargin": True, "showgrid": False, "ticks": "",
-            "nticks": len(names),
+            "nticks": _MOST_LABELS,
         },
     }  # fmt: skip
     return {"data": [trace], "layout": layout}

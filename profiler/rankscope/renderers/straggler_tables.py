@@ -68,9 +68,9 @@ def build_waiting_table(report: Report, limit: int) -> Table:
     by_rank = () if straggler is None or len(straggler.by_rank) < 2 else straggler.by_rank
     reasons = Reasons(report.undefined)
     split = _add_split(report)
-    kept, left_out = keep_worst(
-        by_rank, lambda row: (row.cost_ns_per_step or 0, row.lateness_ns_per_step or 0), limit
-    )
+    kept, left_out = keep_worst(by_rank, _badness, limit)
+    if len(by_rank) > _MOST_IN_ORDER:
+        kept = tuple(sorted(kept, key=_badness, reverse=True))
     rows = [_waiting_cells(report, row, split, reasons) for row in kept]
     notes = (
         ["Cost and lateness: of a step. Own exposed wait and transfer: of the whole recording."]
@@ -79,10 +79,20 @@ def build_waiting_table(report: Report, limit: int) -> Table:
     )
     if left_out:
         notes.append(f"Shown: the {len(kept):,} of {len(by_rank):,} ranks that cost most.")
+    elif len(by_rank) > _MOST_IN_ORDER:
+        notes.append("The ranks that cost most come first.")
     columns = list(_WAITING_COLUMNS)
     if len(set(report.run.host.values())) < 2:
         rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
     return finish_table("Who the others wait for", columns, rows, notes)
+
+
+_MOST_IN_ORDER = 16
+"""Above this many ranks the worst come first: nobody looks through all of them."""
+
+
+def _badness(row: StragglerRank) -> tuple[int, int]:
+    return row.cost_ns_per_step or 0, row.lateness_ns_per_step or 0
 
 
 def _waiting_cells(

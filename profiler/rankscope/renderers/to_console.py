@@ -64,6 +64,7 @@ _ALL = 1_000_000
 _MAPPED = 64
 """Rows of the heat map in the view of the ranks."""
 
+_LATE_LISTED = 50
 _STRIPS = 5
 _STRIP_RANKS = 12
 
@@ -114,7 +115,7 @@ def _list_rank_sections(report: Report, width: int) -> list[RenderableType]:
         draw_heat_map(report, width, _MAPPED),
         draw_table(build_evidence_table(report, _ALL), width),
         draw_arrivals(report, width, _STRIPS, _STRIP_RANKS),
-        draw_table(build_late_table(report, _ALL), width),
+        draw_table(build_late_table(report, _LATE_LISTED), width),
         draw_table(build_clock_table(report, _ALL), width),
         draw_table(build_rank_table(report, _ALL), width),
         draw_window_bars(report, width, _MAPPED),

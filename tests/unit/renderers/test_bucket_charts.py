@@ -30,10 +30,11 @@ def test_nothing_to_draw(make_report: MakeReport) -> None:
 
 
 def test_the_parts_of_each_bucket() -> None:
-    """From 60 ms of the step: asked for at 1, started at 2, the others there at 6, done at 8; 5, 8, 8, 10."""
+    """From 60 ms on: ready at 0, asked for at 1, started at 2, the last there at 6, done at 8; 5, 5, 8, 8, 10."""
     chart = build_bucket_chart(make_straggling(), None)
     assert chart is not None
-    turn, wait, transfer, ready = chart["data"]
+    host, turn, wait, transfer, ready = chart["data"]
+    assert (host["base"], host["x"]) == ([0, pytest.approx(5)], [pytest.approx(1), 0])
     assert turn["y"] == ["bucket 0", "bucket 1"]
     assert [trace["base"] for trace in (turn, wait, transfer)] == [
         [pytest.approx(x) for x in xs] for xs in ((1, 5), (2, 8), (6, 8))

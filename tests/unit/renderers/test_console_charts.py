@@ -57,12 +57,12 @@ def test_ranks_that_are_left_out_are_counted() -> None:
 
 
 def test_buckets_over_time() -> None:
-    """10 ms in 68 columns, 6.8 each ms: bucket 0 asked for at 1, started 2, others there at 6, done at 8."""
+    """10 ms in 68 columns, 6.8 each ms: bucket 0 ready at 0, asked for at 1, started 2, last there at 6, done at 8."""
     drawn = lines(draw_bucket_strip(make_straggling(), 80))
     first, second = drawn[1:3]
     space = 80 - len("  bucket 0") - 1 - 2
     column = [round(space * ms / 10) for ms in (1, 2, 6, 8)]
-    assert first == "  bucket 0 " + " " * column[0] + "░" * (column[1] - column[0]) + "▒" * (
+    assert first == "  bucket 0 " + "·" * column[0] + "░" * (column[1] - column[0]) + "▒" * (
         column[2] - column[1]
     ) + "█" * (column[3] - column[2])
     assert "▒" not in second

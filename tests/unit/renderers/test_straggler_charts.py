@@ -15,7 +15,7 @@ def test_the_heat_map() -> None:
     matrix = WaitMatrix(figure="cost", ranks=(3, 5), steps=("1", "2"), values=((0, None), (4_000_000, 2_000_000)),
                         full_ns=4_000_000, notes=())  # fmt: skip
     (trace,) = build_wait_chart(matrix)["data"]
-    assert (trace["x"], trace["y"]) == (["step 1", "step 2"], ["rank 3", "rank 5"])
+    assert (trace["x"], trace["y"]) == (["1", "2"], ["rank 3", "rank 5"])
     assert trace["z"] == [[0.0, None], [4.0, 2.0]]
     assert trace["customdata"] == [["0 ns", "unknown"], ["4.00 ms", "2.00 ms"]]
     assert (trace["zmin"], trace["zmax"], trace["colorbar"]["title"]["text"]) == (0, 4.0, "ms")

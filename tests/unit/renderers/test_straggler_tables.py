@@ -64,6 +64,17 @@ def test_above_the_limit_the_ranks_that_cost_most_are_kept() -> None:
     assert table.notes[-1] == "Shown: the 1 of 3 ranks that cost most."
 
 
+def test_of_many_ranks_the_worst_come_first() -> None:
+    """Ranks 0 to 19 cost 3 x rank modulo 20: 13 costs 19, 6 costs 18, 19 costs 17."""
+    report = make_straggling()
+    assert report.straggler is not None
+    one = report.straggler.by_rank[0]
+    rows = [replace(one, rank=rank, cost_ns_per_step=3 * rank % 20) for rank in range(20)]
+    table = build_waiting_table(with_straggler(by_rank=rows), 99)
+    assert [row[0] for row in texts(table)][:3] == ["13", "6", "19"]
+    assert table.notes[-1] == "The ranks that cost most come first."
+
+
 def test_an_unknown_cost_has_its_reason() -> None:
     report = with_straggler()
     assert report.straggler is not None

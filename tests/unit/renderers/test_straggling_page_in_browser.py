@@ -48,9 +48,9 @@ def test_the_plots_of_ranks_buckets_and_advice_are_drawn(browser: Browser, tmp_p
     # Of three collectives: six arrivals before the last, three last ones.
     assert page.locator("#chart-arrivals .scatterlayer .trace").nth(1).locator(".points path").count() == 6
     assert page.locator("#chart-arrivals .scatterlayer .trace").nth(2).locator(".points path").count() == 3
-    # Two buckets: waiting for their turn, for other ranks (only the first), transfer.
+    # Two buckets: waiting for the host and for other ranks (only the first), for their turn, transfer.
     bars = page.locator("#chart-buckets .bars .point path")
-    assert bars.evaluate_all("paths => paths.filter(path => path.getBBox().width > 0.5).length") == 5
+    assert bars.evaluate_all("paths => paths.filter(path => path.getBBox().width > 0.5).length") == 6
     assert page.locator("#chart-caps .scatterlayer .points path").count() == 3 + 1 + 1
     assert page.locator("pre code").inner_text() == "model = DistributedDataParallel(model, bucket_cap_mb=5)"
     titles = page.locator("h2").all_inner_texts()
