@@ -178,3 +178,12 @@ def test_another_major_version_is_refused_with_both_numbers(run: Path, tmp_path:
     assert done.returncode == 2
     assert "version 2.0" in done.stderr
     assert "version 1.0" in done.stderr
+
+
+def test_a_real_regression_of_three_steps_is_seen(shared_traces: Path) -> None:
+    """Buckets of 1 MiB against one of 100 MiB: 77 % and 5 % hidden (DDP's own averages: 81 and 3)."""
+    folder = shared_traces / "gloo_ddp_caps"
+    done = rankscope("compare", folder / "cap1", folder / "cap100", "--fail-on-worse")
+    assert done.returncode == 1
+    assert "Significantly worse: hidden communication (-72.19 pp)" in done.stdout
+    assert rankscope("compare", folder / "cap100", folder / "cap1", "--fail-on-worse").returncode == 0

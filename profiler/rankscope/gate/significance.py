@@ -3,7 +3,7 @@
 Steps of one run are not independent: whatever differs from run to run (placement, temperature, neighbours) shifts
 all of them alike, and a test over steps alone takes that for a change of the code. So a difference counts only if
 
-1. a two-sided permutation test over the steps gives p <= 0.05, and
+1. a two-sided permutation test over the steps gives p <= 0.05 (unless so few steps never can: 3 a side), and
 2. it is larger than two runs of the same code may differ by. With three or more base runs that is measured: the 95 %
    prediction interval of a further run. With fewer it is assumed: a run-to-run standard deviation of 1.5 % of the
    figure, more where the steps scatter by more than 6 % (a machine that the job does not have for itself).
@@ -35,6 +35,9 @@ QUIET_STEP_NOISE = 0.06
 RUNS_TO_MEASURE = 3
 """Base runs from which on run-to-run noise is measured."""
 
+_LEAST_STEPS = 3
+"""Steps on each side below which nothing is called significant."""
+
 _MOST_ARRANGEMENTS = 20_000
 _DRAWS = 10_000
 _DRAWS_AT_ONCE = 500
@@ -62,17 +65,21 @@ def judge(
     means = np.array([run.mean() for run in runs])
     base_mean = float(means.mean()) if len(means) else None
     head_mean = float(steps.mean()) if len(steps) else None
-    p_value, smallest, is_significant = None, None, None
+    p_value, smallest = None, None
+    is_significant: bool | None = None
     if base_mean is None or head_mean is None or base_steps < 2 or len(steps) < 2:
         basis = f"{base_steps} and {len(steps)} steady steps show no scatter; two on each side are needed"
     else:
         p_value = permutation_p_value(np.concatenate(runs), steps)
         smallest, basis = _smallest_difference(runs, steps, abs(base_mean) if scale is None else scale, drift)
-        is_significant = p_value <= LEVEL and abs(head_mean - base_mean) > smallest
-        if least_p_value(base_steps, len(steps)) > LEVEL:
-            basis = (
-                f"{base_steps} and {len(steps)} steady steps are too few for any difference to be significant"
-            )
+        is_significant = abs(head_mean - base_mean) > smallest
+        if least_p_value(base_steps, len(steps)) <= LEVEL:
+            is_significant &= p_value <= LEVEL
+        elif min(base_steps, len(steps)) >= _LEAST_STEPS:
+            basis += f"; no p of {base_steps} and {len(steps)} steps can be {LEVEL:g}, so the difference decides alone"
+        else:
+            is_significant = None
+            basis = f"{base_steps} and {len(steps)} steady steps are too few to tell"
     return Judgement(
         base_mean=base_mean,
         head_mean=head_mean,

@@ -106,7 +106,17 @@ def test_too_few_steps_cannot_tell(head: list[float]) -> None:
     assert "two on each side are needed" in judgement.basis
 
 
-def test_three_steps_a_side_say_so() -> None:
-    judgement = judge([[0.8] * 3], [0.1] * 3)
-    assert judgement.is_significant is False
-    assert "too few for any difference" in judgement.basis
+def test_three_steps_a_side_are_judged_by_the_difference_alone() -> None:
+    """The least p of 3 and 3 steps is 0.1; t(4) = 2.776."""
+    large, small = (
+        judge([[0.78, 0.76, 0.77]], [0.05, 0.04, 0.05]),
+        judge([[0.78, 0.76, 0.77]], [0.76, 0.75, 0.77]),
+    )
+    assert (large.p_value, large.is_significant, small.is_significant) == (0.1, True, False)
+    assert "the difference decides alone" in large.basis
+
+
+def test_two_steps_a_side_are_too_few() -> None:
+    judgement = judge([[0.8, 0.8]], [0.1, 0.1])
+    assert judgement.is_significant is None
+    assert "too few to tell" in judgement.basis
