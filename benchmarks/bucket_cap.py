@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 RECORDED_CAP_MB = 1.0
-CAPS_MB = (0.25, 0.5, 1.0, 2.0, 4.0, 25.0, 100.0)
+CAPS_MB = (0.25, 1.0, 2.0, 4.0, 5.0, 25.0, 100.0)
 RATES_MBIT = {2: (500, 1000, 2000), 4: (1500, 3000, 6000)}
 KINDS = ("waiting", "real")
 BURST_KB = 128
@@ -274,11 +274,12 @@ class Step:
 
 
 def build_step(kind: str) -> Step:
-    """A model of 8 MiB whose layers compute, or wait for a known time."""
+    """A model of 6.75 MiB whose layers compute, or wait for a known time."""
     import torch
 
-    shapes = [(256, 256)] * 4 + [(256, 512), (512, 256)] * 2 + [(256, 1024), (1024, 256)] * 1 + [(256, 1024)]
-    shapes += [(1024, 512), (512, 256)]
+    shapes = (
+        [(256, 256)] * 4 + [(256, 512), (512, 256), (256, 512)] + [(512, 512)] * 2 + [(512, 768), (768, 256)]
+    )
     if kind == "waiting":
         model = torch.nn.Sequential(*(waiting_layer(a * b, 0.003, 0.009) for a, b in shapes))
         samples = torch.ones(1, requires_grad=True)

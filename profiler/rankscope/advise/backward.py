@@ -35,7 +35,6 @@ class Recorded:
         host_ns: time in which a thread asks for one bucket; its compute stands still meanwhile on CPU-only runs.
         start_delay_ns: from the request of a bucket to its start, where nothing else is in its way.
         on_cpu: whether host threads compute.
-        workers: how many buckets can be under way at once.
     """
 
     step: int
@@ -51,7 +50,6 @@ class Recorded:
     host_ns: int
     start_delay_ns: int
     on_cpu: bool
-    workers: int = 1
 
     @property
     def ranks(self) -> int:

@@ -196,9 +196,8 @@ def _replay(
 
     scale = factor * model.scale
 
-    def transfer_time(size_bytes: float) -> tuple[float, float]:
-        latency, wire = network.split_ns(size_bytes)
-        return scale * latency, scale * wire
+    def transfer_time(size_bytes: float) -> float:
+        return scale * network.transfer_ns(size_bytes)
 
     return replay_layout(recorded, layout, transfer_time, model.beside, sent_ratio=sent_ratio)
 

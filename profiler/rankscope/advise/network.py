@@ -67,15 +67,10 @@ class Network:
 
     def transfer_ns(self, size_bytes: float) -> float:
         """Time of an all-reduce of `size_bytes`, in ns."""
-        return sum(self.split_ns(size_bytes))
-
-    def split_ns(self, size_bytes: float) -> tuple[float, float]:
-        """Latency of an all-reduce of `size_bytes`, and the time that its bytes keep the network busy, in ns."""
         piece = next(
             (p for p in self.pieces if p.up_to_bytes is None or size_bytes <= p.up_to_bytes), self.pieces[-1]
         )
-        ratio = self._bend(size_bytes)
-        return piece.latency_ns * ratio, piece.ns_per_byte * size_bytes * ratio
+        return piece.duration_ns(size_bytes) * self._bend(size_bytes)
 
     def _bend(self, size_bytes: float) -> float:
         """Measured over fitted time, between the measured sizes on a line over the logarithm of the size."""

@@ -1,9 +1,9 @@
 """A backward replayed with another layout of buckets.
 
-Every rank computes its gradients one after another. A bucket starts when all ranks have asked for it and a worker is
-free; NCCL has one stream for all buckets of a group, gloo has two worker threads. The network carries one bucket after
-another in index order: of two that are under way, the latency of one hides behind the other. While a transfer runs,
-compute takes `slowdown` times as long, and bytes take `drag` times as long while a rank still computes.
+Every rank computes its gradients one after another. A bucket starts when all ranks have asked for it and the one before
+has been transferred: one communication stream, buckets in index order. (gloo's two workers start two at once, which
+share the network: measured, even the latency of one does not hide behind the other.) While a transfer runs, compute
+takes `slowdown` times as long, and a transfer takes `drag` times as long while a rank still computes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rankscope.advise.backward import Recorded, free_segments
 from rankscope.advise.ddp_layout import Bucket
 
 Float = npt.NDArray[np.float64]
-TransferTime = Callable[[float], tuple[float, float]]
-"""Bytes -> latency in ns, and the time in ns that the bytes keep the network busy."""
+TransferTime = Callable[[float], float]
+"""Bytes -> ns of a transfer, from the last rank's arrival on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,32 +65,31 @@ def replay_layout(
     ratio = recorded.sent_ratio if sent_ratio is None else sent_ratio
     origin = int(recorded.ready_ns[:, 0].min())
     compute = _Compute(recorded, origin, beside.slowdown)
-    ends = [0.0] * recorded.workers
+    free_from = 0.0
     last = -1
     waits = np.zeros(recorded.ranks)
     spans: list[tuple[float, Float]] = []
     for place, bucket in enumerate(layout):
         last = max(last, *bucket.gradients)
-        asked = np.maximum(compute.asked(last, place) + recorded.start_delay_ns, ends[-recorded.workers])
+        asked = np.maximum(compute.asked(last, place) + recorded.start_delay_ns, free_from)
         start = float(asked.max())
-        latency, wire = transfer_time(bucket.size_bytes * ratio)
-        end = _end_of(wire, max(start + latency, ends[-1]), compute, len(layout), beside)
-        spans.append((end, np.maximum(asked, ends[-1])))  # what two share counts once
+        end = _end_of(transfer_time(bucket.size_bytes * ratio), start, compute, len(layout), beside)
+        spans.append((end, asked))
         compute.add_transfer(start, end)
-        ends.append(end)
+        free_from = end
     computed = compute.ends(len(layout))
     for end, arrived in spans:
         waits += end - arrived
     exposed = sum((np.maximum(end - np.maximum(arrived, computed), 0) for end, arrived in spans), waits * 0)
     return Replayed(
-        end_ns=max(float(computed.max()), ends[-1]),
+        end_ns=max(float(computed.max()), free_from),
         exposed_ns=float(exposed.mean()),
         communication_ns=float(waits.mean()),
     )
 
 
 def _end_of(work: float, start: float, compute: _Compute, buckets: int, beside: Beside) -> float:
-    """When bytes that need `work` ns arrive: they go slower while the last rank still computes."""
+    """When a transfer of `work` ns ends: it goes slower while the last rank still computes."""
     if beside.drag == 1.0:
         return start + work
     left = max(float(compute.ends(buckets).max()) - start, 0.0) * beside.slowdown
@@ -118,11 +117,8 @@ class _Compute:
         self._transfers: list[tuple[float, float]] = []
 
     def add_transfer(self, start: float, end: float) -> None:
-        """Take note of a transfer; what it shares with the one before counts once."""
-        if self._transfers:
-            start = max(start, self._transfers[-1][1])
-        if end > start:
-            self._transfers.append((start, end))
+        """Take note of a transfer; they come in order and do not overlap."""
+        self._transfers.append((start, end))
 
     def asked(self, gradient: int, launched: int) -> Float:
         """When each rank asks for a bucket whose last gradient is `gradient`, after `launched` others, float[r]."""

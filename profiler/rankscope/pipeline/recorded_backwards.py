@@ -283,10 +283,6 @@ def _join(parts: Sequence[_Part], windows: Sequence[WindowBuckets]) -> Recorded 
     ):
         return None
     host_ns, delay_ns, on_cpu = _overheads(windows)
-    lanes = [
-        len(np.unique(w.result.events.table.lane[w.result.communications.rows[w.events.index]]))
-        for w in windows
-    ]
     return Recorded(
         step=first.step,
         gradients=first.gradients,
@@ -308,7 +304,6 @@ def _join(parts: Sequence[_Part], windows: Sequence[WindowBuckets]) -> Recorded 
         host_ns=host_ns,
         start_delay_ns=delay_ns,
         on_cpu=on_cpu,
-        workers=int(np.median(lanes)),
     )
 
 
