@@ -188,29 +188,69 @@ def big_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-@pytest.mark.parametrize("to_all", [False, True], ids=["to the parent", "to the whole group"])
-def test_interrupted_while_reading(big_run: Path, tmp_path: Path, processes: int, to_all: bool) -> None:
-    """Ctrl-C on a terminal goes to all processes, `kill -INT` to one."""
-    target = tmp_path / "r.json"
-    command = [*COMMAND, "analyze", str(big_run), "--processes", str(processes), "-o", str(target)]
+def start_reading(run: Path, processes: int, target: Path) -> subprocess.Popen[str]:
+    """The command, in the midst of reading."""
     process = subprocess.Popen(
-        command,
+        [*COMMAND, "analyze", str(run), "--processes", str(processes), "-o", str(target)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
         env=ENVIRONMENT,
     )
-    wait_until_it_reads(process.pid, big_run, processes)
+    wait_until_it_reads(process.pid, run, processes)
+    return process
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("to_all", [False, True], ids=["to the parent", "to the whole group"])
+@pytest.mark.parametrize(
+    ("which", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_stopped_while_reading(
+    big_run: Path, tmp_path: Path, processes: int, to_all: bool, which: signal.Signals, status: int, word: str
+) -> None:
+    """Ctrl-C on a terminal goes to all processes, `kill -INT` to one; a batch system terminates either way."""
+    process = start_reading(big_run, processes, tmp_path / "r.json")
     begun = time.monotonic()
-    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    (os.killpg if to_all else os.kill)(process.pid, which)
     stdout, stderr = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert stdout == ""
-    assert stderr == "rankscope: interrupted; nothing was left half-written\n"
+    assert stderr == f"rankscope: {word}; nothing was left half-written\n"
     assert time.monotonic() - begun < 5
     assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_end_when_their_parent_is_killed(big_run: Path, tmp_path: Path) -> None:
+    """Nothing can be said then; but nothing is left behind either."""
+    import psutil
+
+    process = start_reading(big_run, 2, tmp_path / "r.json")
+    workers = psutil.Process(process.pid).children(recursive=True)
+    assert len(workers) >= 2
+    process.kill()
+    process.communicate(timeout=30)
+    _gone, alive = psutil.wait_procs(workers, timeout=20)
+    assert alive == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_that_is_killed_costs_its_file_and_no_more_than_that(big_run: Path, tmp_path: Path) -> None:
+    """The pool gives up both files; each is read again on its own, and the report holds both."""
+    import psutil
+
+    target = tmp_path / "r.json"
+    process = start_reading(big_run, 2, target)
+    readers = [
+        child
+        for child in psutil.Process(process.pid).children(recursive=True)
+        if any(str(big_run) in file.path for file in child.open_files())
+    ]
+    readers[0].kill()
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode == 0, stderr
+    assert strict_json(target.read_text())["run"]["ranks"] == [0, 1]
 
 
 def wait_until_it_reads(pid: int, folder: Path, processes: int) -> None:

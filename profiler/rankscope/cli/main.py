@@ -1,6 +1,6 @@
 """Entry point of the `rankscope` command: turns errors into text and an exit status.
 
-0: fine. 1: a limit was broken. 2: could not do it, or a file was lost. 130: interrupted.
+0: fine. 1: a limit was broken. 2: could not do it, or a file was lost. 130: interrupted. 143: terminated.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rankscope.errors import RankscopeError
 
 EXIT_COULD_NOT = 2
 EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_TERMINATED = 128 + signal.SIGTERM
 _DEBUG_VARIABLE = "RANKSCOPE_DEBUG"
 
 app = typer.Typer(
@@ -47,6 +48,14 @@ app.command()(dashboard)
 app.command()(push)
 
 
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM came: ends the work as Ctrl-C does, so that temporary files and workers go too."""
+
+
+def _terminate(_signal: int, _frame: object) -> None:
+    raise TerminatedError
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"rankscope {__version__}")
@@ -64,6 +73,7 @@ def _top(
 
 def main() -> None:
     """Run the command line and exit."""
+    signal.signal(signal.SIGTERM, _terminate)
     sys.exit(run_command_line())
 
 
@@ -76,6 +86,9 @@ def run_command_line() -> int:
         return status
     except RankscopeError as error:
         _complain(f"error: {error}\n  (docs/errors.md#{error.slug})")
+    except TerminatedError:
+        _complain("terminated; nothing was left half-written")
+        return EXIT_TERMINATED
     except KeyboardInterrupt:
         _complain("interrupted; nothing was left half-written")
         return EXIT_INTERRUPTED

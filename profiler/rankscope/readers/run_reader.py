@@ -5,6 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -24,6 +26,8 @@ from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
 
 _SEQUENTIAL_BYTES = 6 << 20
 """Runs smaller than this as stored are read in this process: starting others costs more."""
+
+_LOOK_FOR_PARENT_S = 1.0
 
 OnFileDone = Callable[[str, int], None]
 OnFound = Callable[[int], None]
@@ -159,7 +163,9 @@ def _read_in_pool(
     others = set(multiprocessing.active_children())
     largest_first = sorted(sources, key=lambda s: s.size_bytes, reverse=True)
     unread: list[TraceSource] = []
-    with ProcessPoolExecutor(processes, context, initializer=_end_on_interrupt) as pool:
+    with ProcessPoolExecutor(
+        processes, context, initializer=_end_with_parent, initargs=(os.getpid(),)
+    ) as pool:
         try:
             pending = {pool.submit(_read_one, source, options): source for source in largest_first}
             for future in as_completed(pending):
@@ -178,13 +184,24 @@ def _read_in_pool(
         yield source, _read_alone(source, options, context)
 
 
-def _end_on_interrupt() -> None:
-    """Let Ctrl-C end a worker without a word: it goes to all processes of a terminal, and the parent speaks."""
+def _end_with_parent(parent: int) -> None:
+    """Let a worker end without a word on Ctrl-C, and when its parent is gone.
+
+    Ctrl-C goes to all processes of a terminal, and the parent speaks. A parent that was killed says nothing to
+    its workers: they would wait for their next file for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_FOR_PARENT_S)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _read_alone(source: TraceSource, options: ReadOptions, context: SpawnContext) -> _Outcome:
-    with ProcessPoolExecutor(1, context, initializer=_end_on_interrupt) as pool:
+    with ProcessPoolExecutor(1, context, initializer=_end_with_parent, initargs=(os.getpid(),)) as pool:
         try:
             return pool.submit(_read_one, source, options).result()
         except BrokenProcessPool:
