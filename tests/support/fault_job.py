@@ -5,12 +5,12 @@ No `from __future__ import annotations` here: DDP checks the types of a hook's a
 
 import argparse
 import random
-import sys
 import time
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import GradBucket  # type: ignore[attr-defined]
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
@@ -89,7 +89,7 @@ def add_hooks(
     if delay["backward"]:
         middle.register_hook(lambda grad: time.sleep(delay["backward"]))
 
-    def hook(group: dist.ProcessGroup | None, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    def hook(group: dist.ProcessGroup | None, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
         if delay["communication hook"] and bucket.is_last():
             time.sleep(delay["communication hook"])
         return default_hooks.allreduce_hook(group, bucket)  # type: ignore[arg-type]
@@ -103,7 +103,8 @@ def main() -> None:
     for name, kind, default in (
         ("output", str, None), ("rank", int, None), ("world-size", int, None), ("init-file", str, None),
         ("stage", str, "none"), ("slow-rank", int, -1), ("delay-ms", float, 0.0), ("seed", int, 0), ("steps", int, 15),
-        ("layers", int, 6), ("width", int, 256), ("batch", int, 8), ("pause-ms", float, 3.0), ("bucket-cap-mb", float, 0.5),
+        ("layers", int, 6), ("width", int, 256), ("batch", int, 8), ("pause-ms", float, 3.0),
+        ("bucket-cap-mb", float, 0.5),
     ):  # fmt: skip
         parser.add_argument(f"--{name}", type=kind, default=default)
     parser.add_argument("--with-hook", action="store_true")
@@ -119,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
