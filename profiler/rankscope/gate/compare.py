@@ -20,6 +20,7 @@ HEADLINE_FIGURES = (OVERLAP.name, EXPOSED.name, DURATION.name)
 """Figures whose significant change is a change of the run. The others follow from these or from the machine."""
 
 _PER_STEP_SCOPES = ("run",)
+_DRIFT_WORTH_SAYING = 0.05
 _PARTS_SHOWN = 50
 
 
@@ -191,6 +192,12 @@ def _note_differences(base: Baseline, head: Baseline) -> list[str]:
     ]
     if versions:
         notes.append(f"Versions: {', '.join(versions)}.")
+    drift = _measure_drift(base.runs, new)
+    if drift > _DRIFT_WORTH_SAYING:
+        notes.append(
+            f"Compute on the CPU differs by {100 * drift:.0f} %: the machine was not equally busy, and other figures "
+            "may differ by as much for that reason alone."
+        )
     if not (base.parts.has_kernels and head.parts.has_kernels):
         notes.append("Kernels and copies were not compared: a saved report does not hold them.")
     return notes

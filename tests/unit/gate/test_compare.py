@@ -88,7 +88,9 @@ def test_compute_on_the_cpu_shows_how_busy_the_machine_was() -> None:
             replace(run, is_cpu_only=is_cpu_only, samples={**run.samples, "compute": [compute] * 10})
             for run, compute in ((make_snapshot([0.5] * 10), 100.0), (make_snapshot([0.45] * 10), 110.0))
         )
-        assert len(compare_runs(base, head).changed("worse")) == worse
+        comparison = compare_runs(base, head)
+        assert len(comparison.changed("worse")) == worse
+        assert ("Compute on the CPU differs by 10 %" in " ".join(comparison.notes)) == is_cpu_only
 
 
 def test_a_base_of_several_runs_is_their_mean() -> None:
