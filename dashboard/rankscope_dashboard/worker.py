@@ -144,7 +144,7 @@ def merge(store: Store, run_id: str, output: Path) -> None:
     """Write all ranks of a stored run as one Chrome trace, gzipped."""
     analysis = analyze_fully(store.run(run_id))
     with gzip.open(output, "wt", encoding="ascii", compresslevel=4) as file:
-        for piece in merged_trace(analysis.results, analysis.together, analysis.origin_ns):
+        for piece in merged_trace(analysis.results, analysis.together):
             file.write(piece)
 
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rankscope.collector import Collector as Collector
     from rankscope.collector import Push as Push
     from rankscope.collector import on_trace_ready as on_trace_ready
-    from rankscope.pipeline.analyze import analyze as analyze
     from rankscope.pipeline import read_run as read_run
+    from rankscope.pipeline.analyze import analyze as analyze
 
 __version__ = "0.1.0"
 
