@@ -33,7 +33,7 @@ class ReadsBytes(Protocol):
 @contextmanager
 def unpack(raw: IO[bytes]) -> Iterator[ReadsBytes]:
     """Uncompressed bytes of a file that is gzip or not, told apart by its first bytes, not by its name."""
-    magic = raw.read(2)
+    magic = raw.read(1) + raw.read(1)  # a pipe or a remote file may give fewer bytes than asked for
     raw.seek(0)
     if magic != _GZIP_MAGIC:
         yield raw
