@@ -33,7 +33,8 @@ def test_no_buckets(make_report: MakeReport) -> None:
     report = make_report()
     assert build_bucket_table(report, 9).rows == build_layout_table(report, 9).rows == ()
     assert pick_layout(report) is None
-    assert pick_bucket_step(report) == describe_layout(report) == ()
+    assert pick_bucket_step(report) == ()
+    assert describe_layout(report) == ()
 
 
 def test_medians_over_steady_steps_and_ranks() -> None:
@@ -52,6 +53,15 @@ def test_the_layout_of_the_steady_steps_is_shown() -> None:
     assert layout is not None
     assert layout.layout == 0
     assert texts(build_bucket_table(report, 9)) == texts(build_bucket_table(make_straggling(), 9))
+
+
+def test_steps_that_are_not_steady_change_no_median() -> None:
+    report = make_straggling()
+    odd = [
+        replace(make_bucket(step, 0, 0), steady=False, exposed_ns=99 * MS, size_bytes=1) for step in range(50)
+    ]
+    mixed = replace(report, buckets=[*odd, *report.buckets])
+    assert texts(build_bucket_table(mixed, 9)) == texts(build_bucket_table(report, 9))
 
 
 def test_without_steady_steps_the_others_are_shown_and_named() -> None:
