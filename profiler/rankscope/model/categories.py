@@ -75,6 +75,9 @@ DEFAULT_COMMUNICATION_PATTERNS = (
 _DEFAULT_COMMUNICATION = re.compile(
     "|".join(f"(?:{p})" for p in DEFAULT_COMMUNICATION_PATTERNS), re.IGNORECASE
 )
+_LONGEST_NAME = 1 << 14
+"""Characters of a kernel's name that patterns see: a name of megabytes is damage, and must not cost seconds."""
+
 _MEMORY_KERNEL = re.compile(r"^__amd_rocclr_(?:copy|fill)", re.IGNORECASE)
 _HOST_COMMUNICATION = re.compile(r"^(?:gloo|mpi|ucc):")
 
@@ -223,7 +226,7 @@ class Classifier:
         if category == Category.KERNEL:
             if _MEMORY_KERNEL.match(name):
                 return EventClass.MEMORY
-            communicates = any(pattern.search(name) for pattern in self._compiled)
+            communicates = any(pattern.search(name, 0, _LONGEST_NAME) for pattern in self._compiled)
             return EventClass.COMMUNICATION if communicates else EventClass.COMPUTE
         if category in (Category.MEMCPY, Category.MEMSET):
             return EventClass.MEMORY

@@ -171,3 +171,10 @@ def test_patterns_stand_alone() -> None:
     for name in ("my_RING", "abab_kernel", "cxc"):
         assert classifier.classify(Category.KERNEL, name) is EventClass.COMMUNICATION
     assert classifier.classify(Category.KERNEL, "cxab") is EventClass.COMPUTE
+
+
+def test_only_the_head_of_an_endless_name_is_searched() -> None:
+    """Where it is damage, it must not cost seconds; a name of some kilobytes is seen whole."""
+    classifier = Classifier()
+    assert classifier.classify(Category.KERNEL, "x" * 10_000 + "deep_ep::") is EventClass.COMMUNICATION
+    assert classifier.classify(Category.KERNEL, "x" * 1_000_000 + "deep_ep::") is EventClass.COMPUTE
