@@ -56,6 +56,15 @@ class Node:
         place[other.call] = self.call
         return place
 
+    def work_in_order_of(self, other: Node) -> tuple[Int64, Bool]:
+        """(int64[k], bool[k]): own work up to each arrival and `is_cut`, in the order of another node of the role."""
+        if np.array_equal(self.call, other.call):
+            return self.work, self.is_cut
+        place = self.in_order_of(other)
+        arrival = self.arrival[place]
+        begin = np.where(self.is_cut[place], self.begin[place], _before(arrival, arrival))
+        return arrival - begin, self.is_cut[place]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnWork:
@@ -232,8 +241,8 @@ def _between(points: Int64, node: Node, changed: Int64) -> Int64:
 
 def _target(peers: Sequence[Node], like: Node) -> tuple[Int64, Bool]:
     """(int64[k], bool[k]): what the peers worked in each segment of a node, and whether any has the same segment."""
-    rows = _segments(peers, like)
-    comparable = np.stack([peer.is_cut[peer.in_order_of(like)] == like.is_cut for peer in peers])
+    rows, cuts = _segments(peers, like)
+    comparable = cuts == like.is_cut
     comparable[:, 0] &= like.is_cut[0]
     known: Bool = np.asarray(comparable.any(axis=0))
     target = middle(rows)
@@ -242,19 +251,15 @@ def _target(peers: Sequence[Node], like: Node) -> tuple[Int64, Bool]:
     return target, known
 
 
+def _segments(nodes: Sequence[Node], like: Node) -> tuple[Int64, Bool]:
+    """(int64[n, k], bool[n, k]): own work of nodes of one role, and cuts, in the order of one of them."""
+    found = [node.work_in_order_of(like) for node in nodes]
+    return np.stack([work for work, _ in found]), np.stack([cuts for _, cuts in found])
+
+
 def _before(arrival: Int64, first: Int64) -> Int64:
     """int64[k], the arrival before each one; before the first one what `first` says."""
     return np.concatenate([first[:1], arrival[:-1]])
-
-
-def _segments(nodes: Sequence[Node], like: Node) -> Int64:
-    """int64[n, k], own work of nodes of one role up to each arrival, in the order of one of them."""
-    rows = []
-    for node in nodes:
-        place = node.in_order_of(like)
-        arrival = node.arrival[place]
-        rows.append(arrival - np.where(node.is_cut[place], node.begin[place], _before(arrival, arrival)))
-    return np.stack(rows)
 
 
 def middle(rows: Int64) -> Int64:
@@ -300,8 +305,8 @@ def excess_of(work: OwnWork) -> dict[int, int]:
     excess: dict[int, int] = defaultdict(int)
     for role in work.roles:
         nodes = [work.nodes[i] for i in role]
-        cuts = np.stack([node.is_cut[node.in_order_of(nodes[0])] for node in nodes])
-        rows = _segments(nodes, nodes[0])[:, (cuts == cuts[0]).all(axis=0)]
+        rows, cuts = _segments(nodes, nodes[0])
+        rows = rows[:, (cuts == cuts[0]).all(axis=0)]
         target = np.median(rows, axis=0) if len(role) > 2 else rows.min(axis=0)
         for node, row in zip(nodes, rows, strict=True):
             excess[node.rank] += int((row - target).sum())
