@@ -75,12 +75,22 @@ def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
         "charts": embed_json(charts) if charts else None,
         "timeline": timeline,
         "timeline_data": None if timeline is None else embed_json(encode_timeline(timeline)),
+        "clock_note": _say_clock(report),
         "parts": (*PARTS, ANNOTATION, WAITING),
         "version": report.tool.version,
         "style": _read_asset("report.css"),
         "scripts": {name: _read_asset(f"{name}.js") for name in ("charts", "tables", "timeline")},
         "plotly": _read_plotly() if charts else None,
     }
+
+
+def _say_clock(report: Report) -> str:
+    clock = report.run.clock
+    if len(report.run.ranks) < 2:
+        return ""
+    if clock.method == "none" or clock.untied_ranks:
+        return "Not all clocks could be tied together: times of different ranks may not compare."
+    return "All ranks are drawn on one clock."
 
 
 def _make_tiles(headline: Headline | None) -> list[_Tile]:

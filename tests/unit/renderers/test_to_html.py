@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 
 from rankscope.model.categories import EventClass
-from rankscope.model.report import Finding, GroupRow, ProblemRow
+from rankscope.model.report import Clock, Finding, GroupRow, ProblemRow
 from rankscope.model.timeline import Timeline, TimelineLane
 from rankscope.renderers.to_html import render_html
 
@@ -156,3 +156,12 @@ def test_plotly_is_loaded_only_to_draw() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_the_timeline_says_whether_the_ranks_share_a_clock(make_report: MakeReport) -> None:
+    tied = make_report(run={"ranks": [0, 1], "clock": Clock(method="collective ends")})
+    raw = make_report(run={"ranks": [0, 1]})
+    assert "All ranks are drawn on one clock." in render_html(tied, make_timeline("k"))
+    assert "Not all clocks could be tied together" in render_html(raw, make_timeline("k"))
+    one = render_html(make_report(), make_timeline("k"))
+    assert "clock" not in Page(one).text.split("Wheel zooms")[1].split("Ranks")[0]
