@@ -195,3 +195,49 @@ def test_the_rank_is_known_after_the_process_group_is_gone(run_job: RunJob, read
     assert [facts[name]["rank"] for name in NAMES] == [0, 1]
     assert [facts[name]["groups"][0]["ranks"] for name in NAMES] == [[0, 1]] * 2
     assert [len(facts[name]["ddp"][0]["buckets"]) for name in NAMES] == [1, 1]
+
+
+def test_waiting_for_a_late_rank_is_not_in_the_durations(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        import time
+        from rankscope.collector import calibration
+        join()
+        if rank == 1:
+            run_one = calibration._run
+            def run_late(*arguments):
+                time.sleep(0.2)
+                run_one(*arguments)
+            calibration._run = run_late
+        with rankscope.Collector(run, active=1, calibrate=3) as collector:
+            model = collector.watch(build())
+            for step in range(3):
+                train(model)
+                collector.step()
+        dist.destroy_process_group()
+        """
+    )
+    assert [end.status for end in ended] == [0, 0], ended[0].stderr + ended[1].stderr
+    sweeps = [facts["calibration"] for facts in _facts(read_run).values()]
+    assert sweeps[0] == sweeps[1]
+    # Rank 0's own durations are 200 ms and more each; those of rank 1, which arrives last, are kept.
+    shortest = min(min(point["durations_ns"]) for point in sweeps[0]["points"])
+    assert shortest < 200_000_000
+    assert sweeps[0]["points"][0]["size_bytes"] == 65_536
+
+
+def test_a_job_that_records_no_collective_is_told_without_watching(run_job: RunJob) -> None:
+    ended = run_job(
+        """
+        join()
+        with rankscope.Collector(run, active=1) as collector:
+            for step in range(3):
+                torch.ones(4, 4) @ torch.ones(4, 4)
+                collector.step()
+        dist.destroy_process_group()
+        """
+    )
+    for end in ended:
+        assert end.status == 0, end.stderr
+        assert end.stderr.count("No collective was recorded") == 1
+        assert "2 ranks share a process group" in end.stderr
