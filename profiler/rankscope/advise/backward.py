@@ -92,9 +92,9 @@ def segments(recorded: Recorded) -> tuple[Int64, Int64]:
     The last segment is what was computed after the last gradient. On CPU-only runs the time in which the thread asked
     for a bucket is taken out.
     """
-    marks = recorded.marks_ns
+    marks, transfers = recorded.marks_ns, recorded.transfers
     duration = np.diff(marks, axis=1)
-    beside = np.stack([covered_ns(row[:-1], row[1:], recorded.transfers) for row in marks])
+    beside = covered_ns(marks[:, :-1].ravel(), marks[:, 1:].ravel(), transfers).reshape(duration.shape)
     if recorded.on_cpu:
         asked = np.diff(recorded.launches_before()) * recorded.host_ns
         kept = np.maximum(duration - asked, 0)

@@ -12,7 +12,7 @@ import numpy as np
 from rankscope.advise.backward import Recorded, slowdown_of
 from rankscope.advise.ddp_layout import MIB, Bucket, caps_of
 from rankscope.advise.network import Network
-from rankscope.advise.replay_layout import Beside, Replayed, replay_layout
+from rankscope.advise.replay_layout import Beside, Float, Replayed, free_work, replay_layout
 from rankscope.model.intervals import covered_ns
 
 _CAPS_MB = (0.25, 0.5, 1, 2, 3, 5, 8, 12, 16, 25, 35, 50, 75, 100, 150, 200, 300, 500, 1000)
@@ -52,6 +52,9 @@ class Model:
         slowdown_known, drag_known: whether the trace shows those two factors.
         replay_error: replayed over measured backward with the layout in use, less 1.
         scale: factor on all transfer times that brings the replay nearer to the measured backward.
+        works: of each backward what `free_work` returns.
+        unchanged: factor on transfer times -> replayed end of each backward with the layout in use; the factors are
+            1 and those that bound the error band.
     """
 
     backwards: tuple[Recorded, ...]
@@ -62,6 +65,8 @@ class Model:
     drag_known: bool
     replay_error: float
     scale: float
+    works: tuple[Float, ...]
+    unchanged: dict[float, list[float]]
 
 
 def build_model(backwards: Sequence[Recorded], step_ns: int, network: Network) -> Model:
@@ -86,17 +91,26 @@ def build_model(backwards: Sequence[Recorded], step_ns: int, network: Network) -
         drag_known=drag_known,
         replay_error=0.0,
         scale=1.0,
+        works=tuple(free_work(recorded, slowdown) for recorded in backwards),
+        unchanged={},
     )
-    return replace(unscaled, replay_error=_replay_error(unscaled, 1.0), scale=_find_scale(unscaled))
+    scaled = replace(unscaled, replay_error=_replay_error(unscaled, 1.0), scale=_find_scale(unscaled))
+    error = max(network.error, _LEAST_ERROR)
+    return replace(scaled, unchanged={f: _ends(scaled, f) for f in (1.0, 1 - error, 1 + error)})
+
+
+def _ends(model: Model, factor: float) -> list[float]:
+    """Replayed end of each backward with the layout in use."""
+    return [
+        _replay(model, place, recorded.buckets, model.network, None, factor).end_ns
+        for place, recorded in enumerate(model.backwards)
+    ]
 
 
 def _replay_error(model: Model, scale: float) -> float:
     """Replayed over measured backward with the layout in use, less 1: median."""
-    ratios = []
-    for recorded in model.backwards:
-        replayed = _replay(model, recorded, recorded.buckets, model.network, None, scale).end_ns
-        ratios.append(replayed / max(recorded.end_ns - int(recorded.ready_ns[:, 0].min()), 1))
-    return float(np.median(ratios)) - 1
+    lengths = [max(r.end_ns - int(r.ready_ns[:, 0].min()), 1) for r in model.backwards]
+    return float(np.median(np.array(_ends(model, scale)) / lengths)) - 1
 
 
 def _find_scale(model: Model) -> float:
@@ -159,17 +173,17 @@ def predict(
     def changes(factor: float) -> tuple[dict[int, float], list[Replayed]]:
         by_step: dict[int, float] = defaultdict(float)
         found = []
-        for recorded in model.backwards:
-            before = _replay(model, recorded, recorded.buckets, model.network, None, factor)
-            after = _replay(model, recorded, layout, chosen, sent_ratio, factor)
-            by_step[recorded.step] += after.end_ns - before.end_ns
+        for place, (recorded, before_ns) in enumerate(
+            zip(model.backwards, model.unchanged[factor], strict=True)
+        ):
+            after = _replay(model, place, layout, chosen, sent_ratio, factor)
+            by_step[recorded.step] += after.end_ns - before_ns
             found.append(after)
         return by_step, found
 
     by_step, replayed = changes(1.0)
     change = float(np.median(list(by_step.values())))
-    error = max(model.network.error, _LEAST_ERROR)
-    apart = [float(np.median(list(changes(factor)[0].values()))) for factor in (1 - error, 1 + error)]
+    apart = [float(np.median(list(changes(f)[0].values()))) for f in model.unchanged if f != 1.0]
     scatter = float(np.median([abs(c - change) for c in by_step.values()]))
     slack = abs(model.replay_error * change) + scatter
     step = max(model.step_ns + change, 1.0)
@@ -187,7 +201,7 @@ def predict(
 
 def _replay(
     model: Model,
-    recorded: Recorded,
+    place: int,
     layout: Sequence[Bucket],
     network: Network,
     sent_ratio: float | None,
@@ -199,7 +213,14 @@ def _replay(
     def transfer_time(size_bytes: float) -> float:
         return scale * network.transfer_ns(size_bytes)
 
-    return replay_layout(recorded, layout, transfer_time, model.beside, sent_ratio=sent_ratio)
+    return replay_layout(
+        model.backwards[place],
+        layout,
+        transfer_time,
+        model.beside,
+        sent_ratio=sent_ratio,
+        work=model.works[place],
+    )
 
 
 def usual_caps(total_bytes: int, current_mb: float | None) -> list[float]:

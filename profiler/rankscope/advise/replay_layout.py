@@ -52,6 +52,7 @@ def replay_layout(
     beside: Beside,
     *,
     sent_ratio: float | None = None,
+    work: Float | None = None,
 ) -> Replayed:
     """Replay a recorded backward with a layout.
 
@@ -61,10 +62,13 @@ def replay_layout(
         transfer_time: what a transfer takes from the last rank's arrival on.
         beside: how compute and communication slow one another.
         sent_ratio: bytes on the network over bytes of the gradients; as recorded unless given.
+        work: what `free_work` returns for the slowdown, where it has been worked out before.
     """
     ratio = recorded.sent_ratio if sent_ratio is None else sent_ratio
     origin = int(recorded.ready_ns[:, 0].min())
-    compute = _Compute(recorded, origin, beside.slowdown)
+    if work is None:
+        work = free_work(recorded, beside.slowdown)
+    compute = _Compute(recorded, work, origin, beside.slowdown)
     free_from = 0.0
     last = -1
     waits = np.zeros(recorded.ranks)
@@ -88,6 +92,16 @@ def replay_layout(
     )
 
 
+def free_work(recorded: Recorded, slowdown: float) -> Float:
+    """Work in ns that each rank has done at each gradient, and last in all, if no transfer ran beside it.
+
+    Returns:
+        float[r, g + 1].
+    """
+    zero = np.zeros((recorded.ranks, 1))
+    return np.concatenate([zero, np.cumsum(free_segments(recorded, slowdown), axis=1)], axis=1)
+
+
 def _end_of(work: float, start: float, compute: _Compute, buckets: int, beside: Beside) -> float:
     """When a transfer of `work` ns ends: it goes slower while the last rank still computes."""
     if beside.drag == 1.0:
@@ -101,10 +115,8 @@ def _end_of(work: float, start: float, compute: _Compute, buckets: int, beside: 
 class _Compute:
     """Compute of all ranks, slowed while transfers run; times are ns after the origin."""
 
-    def __init__(self, recorded: Recorded, origin: int, slowdown: float) -> None:
-        free = free_segments(recorded, slowdown)
-        zero = np.zeros((recorded.ranks, 1))
-        self._work: Float = np.concatenate([zero, np.cumsum(free, axis=1)], axis=1).astype(float)
+    def __init__(self, recorded: Recorded, work: Float, origin: int, slowdown: float) -> None:
+        self._work = work
         self._begin: Float = (recorded.ready_ns[:, 0] - origin).astype(float)
         self._issued: Float = (recorded.issued_ns - origin).astype(float)
         self._recorded_launches = recorded.launches_before()
@@ -137,7 +149,7 @@ class _Compute:
     def _reach(self, work: Float, *, keep: bool) -> Float:
         """When each rank has done `work`; with `keep` the next call goes on from there."""
         at, done = self._at.copy(), self._done.copy()
-        for start, end in self._transfers:
+        for start, end in self._transfers if self._slowdown > 1 else ():
             before = np.minimum(np.maximum(start - at, 0), np.maximum(work - done, 0))
             at, done = at + before, done + before
             inside = (at >= start) & (at < end) & (done < work)
@@ -148,5 +160,6 @@ class _Compute:
         at, done = at + rest, done + rest
         if keep:
             self._at, self._done = at, done
-            self._transfers = [(s, e) for s, e in self._transfers if e > at.min()]
+            earliest = float(at.min())
+            self._transfers = [(s, e) for s, e in self._transfers if e > earliest]
         return at
