@@ -296,15 +296,21 @@ def _medians(keys: Int64, values: Int64) -> tuple[Int64, Int64]:
     return distinct, values[order][first + (counts - 1) // 2]
 
 
+def _middle(values: Int64) -> int:
+    """Median, exact; of two middles the lower one, so that a constant added to all is added to it."""
+    place = (len(values) - 1) // 2
+    return int(np.partition(values, place)[place])
+
+
 def _fit(own_ns: Int64, apart_ns: Int64) -> RankClock:
     """Offset, and drift where the window is long enough and the slope stands out of the noise."""
-    offset = int(np.median(apart_ns))
+    offset = _middle(apart_ns)
     span = int(own_ns.max() - own_ns.min())
-    middle = int(np.median(own_ns))
+    middle = _middle(own_ns)
     if span < _MIN_DRIFT_SPAN_NS or len(own_ns) < _MIN_DRIFT_EVENTS:
         return RankClock(offset_ns=offset, middle_ns=middle)
     slope = _robust_slope(own_ns - middle, apart_ns - offset)
-    level = int(np.median(apart_ns - np.rint(slope * (own_ns - middle)).astype(np.int64)))
+    level = _middle(apart_ns - np.rint(slope * (own_ns - middle)).astype(np.int64))
     rest = apart_ns - level - slope * (own_ns - middle)
     noise = max(float(np.median(np.abs(rest))), 1.0)
     if abs(slope) * span < _DRIFT_OVER_NOISE * noise:
