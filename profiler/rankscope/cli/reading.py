@@ -23,7 +23,7 @@ def read_with_progress(run: str, options: ReadOptions, *, use_cache: bool = True
         InputError, UsageError: as `rankscope.read_run`.
     """
     from rankscope.pipeline import read_run
-    from rankscope.readers.cache import default_cache_directory
+    from rankscope.readers.cache_folder import default_cache_directory
 
     if use_cache:
         options = replace(options, cache=default_cache_directory())

@@ -19,7 +19,8 @@ from rankscope.errors import InputError, TraceSyntaxError
 from rankscope.model.categories import Classifier
 from rankscope.model.run import Problem, Run
 from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES
-from rankscope.readers.cache import SMALLEST_STORED_BYTES, TableCache, hash_file
+from rankscope.readers.cache import TableCache
+from rankscope.readers.cache_folder import SMALLEST_STORED_BYTES, hash_file
 from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.identity import identify
 from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace

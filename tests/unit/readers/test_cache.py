@@ -10,7 +10,8 @@ from unittest.mock import patch
 import pytest
 
 from rankscope.readers import run_reader
-from rankscope.readers.cache import TableCache, code_hash, default_cache_directory
+from rankscope.readers.cache import TableCache
+from rankscope.readers.cache_folder import code_hash, default_cache_directory
 from rankscope.readers.run_reader import ReadOptions, read_run
 from rankscope.readers.trace_file import TraceFile, read_trace
 from support.reading import columns_of, read_text

@@ -1,0 +1,129 @@
+"""A folder that keeps what was worked out before, bounded in size, safe for several processes at once.
+
+Entries are found by hashes of everything that decides them, the code of rankscope included, so that an entry can
+be old but never stale. Each is one file: a magic, the hash of all that follows, the content. One that does not fit
+its hash is as good as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+CACHE_VARIABLE = "RANKSCOPE_CACHE"
+"""Environment variable: a directory for the cache, or "off"."""
+
+DEFAULT_MAX_BYTES = 4 << 30
+SMALLEST_STORED_BYTES = 1 << 20
+"""Files smaller than this are read faster than their entry would be looked up."""
+
+_MAGIC = b"rankscope-entry\n"
+_SUFFIXES = (".table", ".report")
+_HASH_BYTES = hashlib.sha256().digest_size
+_READ_BYTES = 4 << 20
+_OFF = frozenset({"off", "0", "no", "none", "false"})
+
+
+def default_cache_directory(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """Where the cache lies: `RANKSCOPE_CACHE`, else the user's cache directory; None if it is turned off.
+
+    >>> default_cache_directory({"RANKSCOPE_CACHE": "off"}) is None
+    True
+    >>> default_cache_directory({"XDG_CACHE_HOME": "/c"}).as_posix()
+    '/c/rankscope'
+    """
+    chosen = environment.get(CACHE_VARIABLE, "").strip()
+    if chosen:
+        return None if chosen.lower() in _OFF else Path(chosen)
+    home = environment.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "rankscope"
+
+
+def hash_file(file: IO[bytes]) -> bytes:
+    """Hash of a file from its beginning; the file is left at its end."""
+    # SHA-256: with the instructions that processors have for it, 2.5 times as fast as BLAKE2.
+    digest = hashlib.sha256()
+    while block := file.read(_READ_BYTES):
+        digest.update(block)
+    return digest.digest()
+
+
+@cache
+def code_hash(*packages: str) -> bytes:
+    """Hash of the source of some of rankscope's packages ("" for all): another version shares no entry."""
+    root = Path(__file__).resolve().parents[1]
+    digest = hashlib.sha256()
+    for path in sorted({p for package in packages for p in (root / package).rglob("*.py")}):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.digest()
+
+
+def entry_key(*parts: bytes | str) -> str:
+    """The name of an entry that is decided by `parts`, each of any length."""
+    hashes = [hashlib.sha256(p.encode("utf-8", "surrogatepass") if isinstance(p, str) else p) for p in parts]
+    return hashlib.sha256(b"".join(one.digest() for one in hashes)).hexdigest()
+
+
+class CacheFolder:
+    """A folder of entries.
+
+    Attributes:
+        directory: where the entries lie; made when the first is written.
+        max_bytes: above this the entries that were not used for longest are removed.
+    """
+
+    def __init__(self, directory: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self.directory = directory
+        self.max_bytes = max_bytes
+
+    def read(self, name: str) -> memoryview | None:
+        """Content of an entry; None if there is none that is whole."""
+        path = self.directory / name
+        try:
+            stored = path.read_bytes()
+        except OSError:
+            return None
+        size = len(_MAGIC) + _HASH_BYTES
+        content = memoryview(stored)[size:]
+        if stored[:size] != _MAGIC + hashlib.sha256(content).digest():
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Keep an entry; a disk that is full or may not be written to keeps nothing, silently."""
+        if len(content) > self.max_bytes:
+            return
+        with suppress(OSError):
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as out:
+                    out.write(_MAGIC + hashlib.sha256(content).digest())
+                    out.write(content)
+                Path(temporary).replace(self.directory / name)
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+            self._evict()
+
+    def _evict(self) -> None:
+        """Remove the entries that were not used for longest, until the rest fits."""
+        entries = []
+        for path in self.directory.iterdir():
+            if path.suffix in _SUFFIXES:
+                with suppress(OSError):  # another process may have removed it meanwhile
+                    entries.append((path.stat().st_mtime_ns, path.stat().st_size, path))
+        total = sum(size for _, size, _ in entries)
+        for _, size, path in sorted(entries):
+            if total <= self.max_bytes:
+                return
+            path.unlink(missing_ok=True)
+            total -= size
