@@ -241,3 +241,39 @@ def test_a_job_that_records_no_collective_is_told_without_watching(run_job: RunJ
         assert end.status == 0, end.stderr
         assert end.stderr.count("No collective was recorded") == 1
         assert "2 ranks share a process group" in end.stderr
+
+
+def test_an_own_profiler_may_ask_for_both(run_job: RunJob, read_run: ReadRun) -> None:
+    ended = run_job(
+        """
+        from torch.profiler import ProfilerActivity, profile, schedule
+        join()
+        model = build()
+        handler = rankscope.on_trace_ready(run, model=model, calibrate=True, sync_clocks=True)
+        steps = schedule(wait=0, warmup=1, active=1, repeat=2)
+        with profile(
+            activities=[ProfilerActivity.CPU], schedule=steps, on_trace_ready=handler, record_shapes=True
+        ) as profiler:
+            for step in range(4):
+                train(model)
+                profiler.step()
+        dist.destroy_process_group()
+        """
+    )
+    for end in ended:
+        assert end.status == 0, end.stderr
+        assert "RankscopeWarning" not in end.stderr
+    traces = read_run()
+    assert len(traces) == 4
+    first, second = traces[NAMES[1]], traces[NAMES[1].replace(".0.", ".1.")]
+    assert first["rankscope"]["calibration"] == traces[NAMES[0]]["rankscope"]["calibration"]
+    assert first["rankscope"]["calibration"]["points"][-1]["size_bytes"] == GRADIENT_BYTES
+    assert second["rankscope"]["calibration"] is None
+    for number, trace in ((1, first), (3, second)):
+        assert len(trace["rankscope"]["clock_offsets"]) == 1
+        # The sweep ran under a profiler of its own: the user's windows hold their steps and nothing of it.
+        steps = [
+            row["name"] for row in trace["traceEvents"] if row.get("name", "").startswith("ProfilerStep")
+        ]
+        assert steps == [f"ProfilerStep#{number}"]
+        assert sum(row.get("name") == "gloo:all_reduce" for row in trace["traceEvents"]) == 1

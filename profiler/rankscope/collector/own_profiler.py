@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rankscope.collector.facts import WindowFacts, read_clocks
 from rankscope.collector.guard import Guard
+from rankscope.collector.joint import JointActions, JointOptions
 from rankscope.collector.membership import Membership
-from rankscope.collector.options import parse_output, require_torch
+from rankscope.collector.options import RankSelection, parse_calibrate, parse_output, require_torch
 from rankscope.collector.saving import TraceSaver
 from rankscope.collector.watching import WatchedModules
 
@@ -28,6 +30,8 @@ def on_trace_ready(
     max_trace_mb: float | None = None,
     stagger_seconds: float | None = None,
     scrub: bool = False,
+    calibrate: bool | float = False,
+    sync_clocks: bool = False,
 ) -> Callable[[profile], None]:
     """A handler for `torch.profiler.profile(on_trace_ready=...)` that writes what a `Collector` writes.
 
@@ -38,6 +42,9 @@ def on_trace_ready(
         max_trace_mb: drop a compressed trace larger than this, in MiB.
         stagger_seconds: time in seconds over which ranks spread their writing; see `Collector`.
         scrub: take host names and paths out.
+        calibrate: measure the job's all-reduce over message sizes once, after the first window; see `Collector`.
+            All ranks must record.
+        sync_clocks: compare clocks at the end of each window; see `Collector`. All ranks must record.
 
     Returns:
         The handler. A fault in it becomes one `RankscopeWarning`; training and profiling go on.
@@ -46,23 +53,53 @@ def on_trace_ready(
         UsageError: an option makes no sense.
         RankscopeError: torch cannot be imported.
     """
+    calibrate_seconds = parse_calibrate(calibrate)
     options = parse_output(
-        directory, labels=labels, max_trace_mb=max_trace_mb, stagger_seconds=stagger_seconds, scrub=scrub
+        directory,
+        labels=labels,
+        max_trace_mb=max_trace_mb,
+        stagger_seconds=stagger_seconds,
+        scrub=scrub,
+        other_faults=[calibrate_seconds] if isinstance(calibrate_seconds, str) else [],
     )
     require_torch()
     watched = WatchedModules()
     saver = TraceSaver(options, watched, Membership())
     guard = Guard(clean_up=lambda: None)
+    joint = JointActions(
+        options=JointOptions(
+            calibrate_seconds=calibrate_seconds if isinstance(calibrate_seconds, float) else 0.0,
+            sync_clocks=sync_clocks,
+        ),
+        selection=RankSelection(),
+        watched=watched,
+    )
     for one in _list_models(model):
         guard.run(partial(watched.add, one))
     opening = [read_clocks()]
 
     def save_window(profiler: profile) -> None:
-        window = WindowFacts(
-            index=len(saver.paths), clock_samples=[opening[0], read_clocks()], notes=[_NO_STEP_TIMES]
-        )
-        saver.save(profiler.export_chrome_trace, lambda: window)
-        opening[0] = window.clock_samples[-1]
+        clock_samples = [opening[0], read_clocks()]
+        is_together = sys.exc_info()[0] is None  # a rank that is leaving with an exception leaves alone
+        if is_together:
+            joint.compare_clocks()
+
+        def export(path: str) -> None:
+            profiler.export_chrome_trace(path)
+            if is_together:
+                joint.calibrate()
+
+        def describe() -> WindowFacts:
+            return WindowFacts(
+                index=len(saver.paths),
+                clock_samples=clock_samples,
+                notes=[_NO_STEP_TIMES, *joint.take_notes()],
+                clock_offsets=joint.take_offsets(),
+                calibration=joint.take_calibration(),
+            )
+
+        saver.save(export, describe, is_urgent=not is_together)
+        opening[0] = clock_samples[-1]
 
     return lambda profiler: guard.run(lambda: save_window(profiler))
 

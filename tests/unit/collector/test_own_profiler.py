@@ -87,3 +87,24 @@ def test_a_profiler_without_schedule_works_too(tmp_path: Path, train: Train, rea
     trace = read_trace(tmp_path / "rank_00000.0.pt.trace.json.gz")
     assert trace["rankscope"]["host"] == ""
     assert any(event.get("name") == "aten::mm" for event in trace["traceEvents"])
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_rank_that_leaves_with_an_exception_waits_for_nobody(
+    fails: bool, tmp_path: Path, train: Train, read_trace: Read
+) -> None:
+    handler = on_trace_ready(tmp_path, calibrate=True)
+
+    def run() -> None:
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], on_trace_ready=handler):
+            train()
+            if fails:
+                raise ValueError("loss is nan")
+
+    if fails:
+        with pytest.raises(ValueError, match="loss is nan"):
+            run()
+    else:
+        run()
+    notes = read_trace(tmp_path / "rank_00000.0.pt.trace.json.gz")["rankscope"]["notes"]
+    assert any("no calibration" in note for note in notes) is not fails
