@@ -55,6 +55,8 @@ def test_a_broken_limit_names_figure_place_value_and_limit() -> None:
 def test_the_worst_comes_first() -> None:
     (outcome,) = check("step.min_overlap_ratio=0.9")
     assert [m.place for m in outcome.broken] == ["step 5", "step 6"]
+    (outcome,) = check("step.max_overlap_ratio=0.1")
+    assert [m.place for m in outcome.broken] == ["step 6", "step 5"]
 
 
 def test_what_is_undefined_fails_unless_allowed() -> None:

@@ -45,6 +45,12 @@ def test_whole_run() -> None:
     assert row.reason("exposed_wait") == "waiting cannot be told from transfer"
 
 
+def test_missing_ranks_are_unknown_where_no_file_says_the_size_of_the_job() -> None:
+    report = two_rank_report()
+    (row,) = measure_scope(replace(report, run=replace(report.run, world_size=None, missing_ranks=[])), "run")
+    assert row.values["missing_ranks"] is None
+
+
 def test_cost_of_a_straggler() -> None:
     (row,) = measure_scope(replace(two_rank_report(), straggler=straggler("found")), "run")
     assert row.values["straggler_cost"] == 2 * MS
