@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections import Counter
+from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -95,28 +96,30 @@ def analyze(
 
     Exit status 2 if a file could not be read, or nothing could be analysed; the report is still printed.
     """
-    from rankscope.pipeline import AnalyzeOptions, analyze_fully
-
     formats = [report_format or _format_of(path) for path in output]
     view: View = "ranks" if ranks else "summary"
     _check_view([*formats, *([] if output else [report_format or ReportFormat.CONSOLE])], view)
     check_writable([*output, *_perfetto_paths(perfetto)], force=force)
     _check_tables(tables, force=force)
-    options = AnalyzeOptions(
-        steps=parse_steps(steps),
-        detail="full" if tables is not None else detail.value,
-        labels=tuple(parse_labels(label).items()),
+    chosen_steps, labels = parse_steps(steps), parse_labels(label)
+    needs_events = perfetto is not None or ReportFormat.HTML in (*formats, report_format)
+    wanted = _Wanted(
+        run=run,
+        steps=chosen_steps,
+        is_full=tables is not None or detail is Detail.FULL,
+        labels=labels,
+        patterns=tuple(comm_pattern),
+        max_unpacked_bytes=int(max_unpacked * (1 << 30)),
     )
-    found = _read(run, comm_pattern, processes, max_unpacked, use_cache=not no_cache)
-    analysis = analyze_fully(found, options)
-    report = analysis.report
+    made = _make(wanted, processes, use_cache=not no_cache, needs_events=needs_events)
+    report = made.report
     for path, one_format in zip(output, formats, strict=True):
-        write_file(path, render(analysis, found, one_format, detail.value, view), force=force)
+        write_file(path, made.text(one_format, detail.value, view), force=force)
         say(f"wrote {path}")
-    if perfetto is not None:
+    if perfetto is not None and made.analysis is not None:
         from rankscope.pipeline.merged_trace import merged_trace
 
-        write_pieces(perfetto, merged_trace(analysis.results, analysis.together), force=force)
+        write_pieces(perfetto, merged_trace(made.analysis.results, made.analysis.together), force=force)
         say(f"wrote {perfetto}")
     if tables is not None:
         from rankscope.cli.tables import write_tables
@@ -125,7 +128,7 @@ def analyze(
         say(f"wrote tables into {tables}")
     if not output:
         on_stdout = report_format or ReportFormat.CONSOLE
-        text = render(analysis, found, on_stdout, detail.value, view)
+        text = made.text(on_stdout, detail.value, view)
         print_report(text, is_for_people=on_stdout is ReportFormat.CONSOLE)
     if not report.ranks:
         say("rankscope: nothing could be analysed: no event on a device, and no host operator, in any file")
@@ -133,16 +136,69 @@ def analyze(
         raise typer.Exit(EXIT_COULD_NOT)
 
 
-def _read(run: str, patterns: list[str], processes: int, max_unpacked_gib: float, *, use_cache: bool) -> Run:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """Everything that decides a report."""
+
+    run: str
+    steps: frozenset[int] | None
+    is_full: bool
+    labels: dict[str, str]
+    patterns: tuple[str, ...]
+    max_unpacked_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Made:
+    """A report, and what it was made from unless it was kept from an earlier command."""
+
+    report: Report
+    analysis: Analysis | None = None
+    run: Run | None = None
+
+    def text(self, report_format: ReportFormat, detail: str, view: View) -> str:
+        if report_format is ReportFormat.HTML and self.analysis is not None and self.run is not None:
+            return render(self.analysis, self.run, report_format, detail, view)
+        return render_report(self.report, report_format, detail, view)
+
+
+def _make(wanted: _Wanted, processes: int, *, use_cache: bool, needs_events: bool) -> _Made:
+    """The report, from an earlier command if the files and all that decides it are the same."""
+    kept = None
+    if use_cache and not needs_events:
+        from rankscope.cli.kept_reports import find_kept
+
+        kept = find_kept(wanted.run, _spelled(wanted))
+        report = kept.load() if kept is not None else None
+        if report is not None:
+            return _Made(report=report)
+    from rankscope.pipeline import AnalyzeOptions, analyze_fully
+
+    run = _read(wanted, processes, use_cache=use_cache)
+    detail: Literal["full", "summary"] = "full" if wanted.is_full else "summary"
+    analysis = analyze_fully(
+        run, AnalyzeOptions(steps=wanted.steps, detail=detail, labels=tuple(wanted.labels.items()))
+    )
+    if kept is not None and not any(p.severity == "error" for p in analysis.report.problems):
+        kept.store(analysis.report)
+    return _Made(report=analysis.report, analysis=analysis, run=run)
+
+
+def _spelled(wanted: _Wanted) -> str:
+    """What is wanted, as a text that is the same for the same."""
+    return repr(replace(wanted, steps=None)) + repr(None if wanted.steps is None else sorted(wanted.steps))
+
+
+def _read(wanted: _Wanted, processes: int, *, use_cache: bool) -> Run:
     from rankscope.cli.reading import read_with_progress
     from rankscope.readers.run_reader import ReadOptions
 
     options = ReadOptions(
-        communication_patterns=tuple(patterns),
+        communication_patterns=wanted.patterns,
         processes=processes,
-        max_unpacked_bytes=int(max_unpacked_gib * (1 << 30)),
+        max_unpacked_bytes=wanted.max_unpacked_bytes,
     )
-    return read_with_progress(run, options, use_cache=use_cache)
+    return read_with_progress(wanted.run, options, use_cache=use_cache)
 
 
 def render(
@@ -157,7 +213,17 @@ def render(
         detail: "full" for every row, in JSON.
         view: "ranks" for the terminal's view of the ranks.
     """
-    report = analysis.report
+    if report_format is not ReportFormat.HTML:
+        return render_report(analysis.report, report_format, detail, view)
+    from rankscope.analyses.timeline import build_timeline
+    from rankscope.renderers.to_html import render_html
+
+    step = _middle_step(analysis.report)
+    return render_html(analysis.report, build_timeline(run, step=step, clocks=analysis.together.clocks))
+
+
+def render_report(report: Report, report_format: ReportFormat, detail: str, view: View = "summary") -> str:
+    """Text of a report in a format that needs nothing else: all but HTML, which draws events."""
     if report_format is ReportFormat.JSON:
         from rankscope.pipeline.row_limit import limit_rows
         from rankscope.renderers.to_json import render_json
@@ -168,12 +234,6 @@ def render(
         from rankscope.renderers.to_markdown import render_markdown
 
         return render_markdown(report)
-    if report_format is ReportFormat.HTML:
-        from rankscope.analyses.timeline import build_timeline
-        from rankscope.renderers.to_html import render_html
-
-        step = _middle_step(report)
-        return render_html(report, build_timeline(run, step=step, clocks=analysis.together.clocks))
     from rankscope.renderers.to_console import render_console
 
     width = shutil.get_terminal_size((100, 24)).columns
