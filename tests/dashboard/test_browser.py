@@ -209,7 +209,7 @@ def test_a_link_shows_a_fresh_browser_the_same_place(
     link = visitor.page.url
     other = Visitor(browser, link)
     other.open()
-    assert "The others wait for rank 3: 2.00 ms per step." in other.text()
+    assert "The others wait for rank 3: 2.00 ms per step" in other.text()
     other.close()
 
 

@@ -212,7 +212,7 @@ function createController(root) {
     for (const lane of lanes) drawn += drawLane(lane);
     pen.restore();
     root.querySelector(".range").textContent =
-      `${formatTime(view.start, (view.end - view.start) / 1000)} + ${formatDuration(view.end - view.start)}`;
+      `${formatDuration(view.end - view.start)} from ${formatTime(view.start, (view.end - view.start) / 1000)}`;
     canvas.dataset.view = `${Math.round(view.start)} ${Math.round(view.end)}`;
     canvas.dataset.cut = `${data.cut[0]} ${data.cut[1]} ${data.cut[2]}`;
     canvas.dataset.rectangles = String(drawn);

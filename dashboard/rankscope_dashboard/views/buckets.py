@@ -80,7 +80,7 @@ def _show_bandwidth(visit: Visit) -> None:
     show_heading(
         "Bandwidth by size",
         "Each mark is an operation by its size and the bandwidth that its links carried while transferring. Small ones "
-        "left of the bend pay for latency: merge them. The line is the best that this run reached, the ring's bound.",
+        "left of the bend pay for latency: merge them. The line is what the ring can reach.",
     )
     if figure is None:
         show_nothing(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from rankscope.model.report import CollectiveRow, Straggler
+from rankscope.model.report import CollectiveRow, Report, Straggler
 from rankscope.renderers.arrivals import describe_arrivals, list_arrivals
 from rankscope.renderers.straggler_charts import build_arrival_chart, build_wait_chart
 from rankscope.renderers.straggler_tables import (
@@ -12,6 +12,7 @@ from rankscope.renderers.straggler_tables import (
     build_evidence_table,
     build_late_table,
     build_waiting_table,
+    explain_verdict,
     name_culprit,
 )
 from rankscope.renderers.wait_matrix import build_wait_matrix
@@ -45,9 +46,9 @@ def show(visit: Visit) -> None:
             "Nobody can be late", "Stragglers need the traces of at least two ranks that communicate."
         )
         return
-    _show_verdict(straggler)
+    _show_verdict(visit.report, straggler)
     _show_matrix(visit)
-    _show_cause(visit, straggler)
+    _show_cause(visit)
     _show_latest(visit)
     _show_one(visit)
     clocks = build_clock_table(visit.report, _ROWS)
@@ -59,21 +60,22 @@ def show(visit: Visit) -> None:
         show_table(clocks, key="clocks")
 
 
-def _show_verdict(straggler: Straggler) -> None:
-    if straggler.verdict == "none":
-        first, others = "No rank holds the others up.", [straggler.reason]
-    elif straggler.verdict == "inconclusive":
-        first, others = "Whether one rank holds the others up cannot be told.", [straggler.reason]
-    else:
-        cost = format_duration(straggler.cost_ns_per_step or 0)
-        first = f"The others wait for {name_culprit(straggler)}: {cost} per step."
-        others = [f"Confidence {straggler.confidence}: {straggler.reason}."]
-        if straggler.slowdown is not None:
-            others.append(
-                f"Steps take {straggler.slowdown:.2f} times as long as with its own work like that of its peers."
-            )
+def _show_verdict(report: Report, straggler: Straggler) -> None:
+    others = explain_verdict(report) or (f"{straggler.reason[:1].upper()}{straggler.reason[1:]}.",)
     st.html(
-        f'<div class="rs-verdict"><p>{safe(first)}</p>{"".join(f"<p>{safe(other)}</p>" for other in others)}</div>'
+        f'<div class="rs-verdict"><p>{safe(_say_verdict(straggler))}</p>'
+        f"{''.join(f'<p>{safe(other)}</p>' for other in others)}</div>"
+    )
+
+
+def _say_verdict(straggler: Straggler) -> str:
+    if straggler.verdict == "none":
+        return "No rank holds the others up."
+    if straggler.verdict == "inconclusive":
+        return "Whether one rank holds the others up cannot be told."
+    cost = format_duration(straggler.cost_ns_per_step or 0)
+    return (
+        f"The others wait for {name_culprit(straggler)}: {cost} per step (confidence {straggler.confidence})."
     )
 
 
@@ -97,24 +99,11 @@ def _show_matrix(visit: Visit) -> None:
         show_table(table, key="waiting")
 
 
-def _show_cause(visit: Visit, straggler: Straggler) -> None:
-    if straggler.verdict != "found":
-        return
-    show_heading("Why", "What takes the late rank longer than its peers, the greatest difference first.")
-    st.html(f'<div class="rs-finding"><p>{safe(_say_cause(straggler))}</p></div>')
+def _show_cause(visit: Visit) -> None:
     evidence = build_evidence_table(visit.report, _ROWS)
     if evidence.rows:
+        show_heading(evidence.title, "What takes it longer than its peers, the greatest difference first.")
         show_table(evidence, key="evidence")
-
-
-def _say_cause(straggler: Straggler) -> str:
-    reason = (straggler.cause_reason or "no reason is given").rstrip(".")
-    if straggler.cause is None:
-        return f"No single cause: {reason}."
-    lost = format_duration(straggler.cause_ns_per_step or 0)
-    where = f" in {straggler.cause_stage}" if straggler.cause_stage else ""
-    name = f", {straggler.cause_name}" if straggler.cause_name else ""
-    return f"Cause: {straggler.cause}. It loses {lost} per step against its peers{where}{name}: {reason}."
 
 
 def _show_latest(visit: Visit) -> None:

@@ -6,6 +6,7 @@ import streamlit as st
 
 from rankscope.model.timeline import Timeline
 from rankscope.model.timeline_view import cut
+from rankscope.units import format_duration
 from rankscope_dashboard.load import load_timeline
 from rankscope_dashboard.places import read_number, remember
 from rankscope_dashboard.show import current_theme, show_notes, show_nothing, show_title
@@ -69,7 +70,7 @@ def _linked_view(timeline: Timeline) -> tuple[int, int]:
 def _describe(visit: Visit, timeline: Timeline, ranks: list[int]) -> list[str]:
     clock = visit.report.run.clock
     notes = [
-        f"{len(timeline):,} events of {len(ranks):,} ranks. Times count from the first event of the run."
+        f"{len(timeline):,} events of {len(ranks):,} ranks. Times count from the time zero of the report."
     ]
     if clock.method == "none":
         notes.append("The ranks' clocks could not be aligned: compare times within one rank only.")
@@ -79,7 +80,7 @@ def _describe(visit: Visit, timeline: Timeline, ranks: list[int]) -> list[str]:
         )
     known = [error for error in clock.uncertainty_ns.values() if error is not None]
     if clock.method != "none" and known:
-        notes.append(f"Clocks aligned by {clock.method}, to within {max(known) / 1000:.1f} us.")
+        notes.append(f"Clocks aligned by {clock.method}, to within {format_duration(max(known))}.")
     if visit.report.run.missing_ranks:
         notes.append(f"Ranks without a trace: {visit.report.run.missing_ranks[:20]}.")
     return notes

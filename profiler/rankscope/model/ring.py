@@ -57,3 +57,19 @@ def plan_ring(op: str, ranks: int, size_bytes: int) -> Ring | None:
         step_bytes=None if rounds is None else -(-size_bytes // ranks),
         traffic_bytes=round(factor * size_bytes),
     )
+
+
+def ring_bandwidth_gbps(size_bytes: int, ranks: int, latency_ns: float, link_gbps: float) -> float:
+    """Bus bandwidth of an all-reduce in 1e9 bytes/s that costs a latency before its bytes flow.
+
+    Args:
+        size_bytes: size of the all-reduce.
+        ranks: number of ranks, at least 2.
+        latency_ns: time of an all-reduce of no size.
+        link_gbps: bus bandwidth of a very large one.
+
+    >>> ring_bandwidth_gbps(100_000_000, 4, 1_000_000, 150)  # 150 MB in 1 ms of latency and 1 ms of transfer
+    75.0
+    """
+    traffic_bytes = (bus_factor("all_reduce", ranks) or 0.0) * size_bytes
+    return traffic_bytes / (latency_ns + traffic_bytes / link_gbps)
