@@ -25,7 +25,7 @@ _REPEATS = 8
 _TOLD_BYTES = 8  # one int64
 _LEAST_WAIT_SECONDS = 30.0
 # What a trace holds for an all-reduce: gloo's annotation on the CPU, NCCL's or RCCL's kernel on a GPU.
-_ROWS = re.compile(r"gloo:all_?reduce$|(nccl|rccl)(DevKernel|Kernel)_")
+_ROWS = re.compile(r"gloo:all_?reduce$|(nccl|rccl)\w*Kernel_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
