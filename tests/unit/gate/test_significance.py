@@ -120,3 +120,14 @@ def test_two_steps_a_side_are_too_few() -> None:
     judgement = judge([[0.8, 0.8]], [0.1, 0.1])
     assert judgement.is_significant is None
     assert "too few to tell" in judgement.basis
+
+
+def test_a_large_difference_of_overlapping_steps_is_not_significant() -> None:
+    """56 and 55.9 swapped lie further apart: 4 of 70 arrangements are as far, 0.057."""
+    judgement = judge([[51, 52, 53, 56]], [55.9, 60, 61, 62])
+    assert judgement.p_value == 4 / 70
+    assert judgement.head_mean is not None
+    assert judgement.base_mean is not None
+    assert judgement.smallest is not None
+    assert judgement.head_mean - judgement.base_mean > judgement.smallest
+    assert judgement.is_significant is False
