@@ -17,17 +17,24 @@ import pytest
 
 from rankscope.renderers.palette import COMPUTE
 from rankscope.renderers.to_json import read_json
+from rankscope.store import open_store
 from rankscope.testing.synth import ddp_run, write_run
 from rankscope_dashboard.words import RUN_VIEWS
 from support.dashboard_browser import Visitor, open_chromium, serve_dashboard
+from support.dashboard_runs import keep_a_million_events
 
 NS_PER_MS = 1_000_000
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serve_dashboard(tmp_path_factory.mktemp("dashboard")) as address:
+def store_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("dashboard")
+
+
+@pytest.fixture(scope="module")
+def url(store_folder: Path) -> Iterator[str]:
+    with serve_dashboard(store_folder) as address:
         yield address
 
 
@@ -188,13 +195,33 @@ def test_zooming_asks_for_finer_events_and_changes_the_link(visitor: Visitor, la
     visitor.settle()
     after = read_view(canvas)
     assert after["end"] - after["start"] < (before["end"] - before["start"]) / 10
-    visitor.page.wait_for_function(
-        "part => Number(document.querySelector('[data-testid=stMain]') && [...document.querySelectorAll('*')]"
-        ".flatMap(e => e.shadowRoot ? [...e.shadowRoot.querySelectorAll('canvas')] : [])[0].dataset.cut.split(' ')[2])"
-        " < part",
-        arg=before["part"],
-    )
+    visitor.page.wait_for_function(CUT_BELOW, arg=before["part"])
     assert int(visitor.query("from")) == pytest.approx(after["start"], abs=2)
+
+
+def test_a_million_events_are_merged_to_the_pixels_and_zoomed_to_single_ones(
+    visitor: Visitor, store_folder: Path
+) -> None:
+    run = keep_a_million_events(open_store(store_folder / "store"))
+    visitor.open(f"?run={run}&view=timeline")
+    assert "1,000,000 events of 8 ranks" in visitor.text()
+    canvas = visitor.page.locator("canvas[aria-label='Timeline of all ranks']")
+    canvas.wait_for()
+    # 16 of the 32 lanes fit on the screen, 1,042 pixels wide with half as much again on either side.
+    assert 0 < int(canvas.get_attribute("data-rectangles")) < 40_000
+    first = read_view(canvas)
+    assert first["part"] > 12_000  # several kernels to a pixel
+    canvas.hover(position={"x": 700, "y": 60})
+    for _ in range(30):
+        visitor.page.mouse.wheel(0, -240)
+    visitor.page.wait_for_function(CUT_BELOW, arg=1_000)
+    visitor.settle()
+    assert "kernel_" in click_down_the_middle(visitor, "kernel_")
+
+
+CUT_BELOW = """part => [...document.querySelectorAll('*')]
+  .flatMap(element => element.shadowRoot ? [...element.shadowRoot.querySelectorAll('canvas[data-cut]')] : [])
+  .some(canvas => Number(canvas.dataset.cut.split(' ')[2]) < part)"""
 
 
 def read_view(canvas: Any) -> dict[str, int]:
