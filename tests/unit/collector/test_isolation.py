@@ -12,8 +12,15 @@ import pytest
 
 import rankscope.collector
 
-SOURCES = sorted(Path(rankscope.collector.__file__).parent.glob("*.py"))
-OWN = ("rankscope.collector", "rankscope.errors", "rankscope.units", "rankscope.model.manifest")
+HOME = Path(rankscope.collector.__file__).parent
+SOURCES = [*sorted(HOME.glob("*.py")), HOME.parent / "upload.py"]
+OWN = (
+    "rankscope.collector",
+    "rankscope.errors",
+    "rankscope.units",
+    "rankscope.model.manifest",
+    "rankscope.upload",  # sends a run with the standard library alone
+)
 BLOCKER = """
 import sys
 from importlib.machinery import PathFinder
