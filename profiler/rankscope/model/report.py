@@ -297,7 +297,7 @@ class PointToPointRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutBucket:
-    """One bucket of a layout: its index in launch order, bytes as sent, dtype and parameters.
+    """One bucket of a layout: its index in launch order, bytes as sent, dtype and parameters, and its operation.
 
     Without the collector's facts a parameter is named by its place in gradient-ready order: "#0 (4096 elements)".
     """
@@ -306,19 +306,21 @@ class LayoutBucket:
     size_bytes: int | None
     dtype: str | None
     parameters: list[str]
+    op: str = "all_reduce"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutRow:
-    """One layout of DDP buckets.
+    """One layout of DDP buckets, or the order of FSDP's all-gathers and reduce-scatters in a step.
 
     Attributes:
         layout: its number, in order of first use.
         cap_mb: `bucket_cap_mb` where the collector recorded it.
         buckets: its buckets, in index order.
-        module: name of the DDP module; None without the collector's facts.
+        module: name of the DDP module, None without the collector's facts; "FSDP" for FSDP units.
         before_rebuild: whether only steps before DDP's rebuild used it.
-        parameters_from: "collector", "gradient sizes" (inferred), or None if the parameters are not known.
+        parameters_from: "collector", "gradient sizes" (inferred), "annotations" (of FSDP: the parameters are the
+            unit's name), or None if the parameters are not known.
     """
 
     layout: int
@@ -331,7 +333,7 @@ class LayoutRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """One DDP bucket of one step on one rank; points in time are relative to the origin, on the common clock.
+    """One DDP bucket or FSDP unit of one step on one rank; times are relative to the origin, on the common clock.
 
     Attributes:
         step: the step, None outside steps.
@@ -353,6 +355,7 @@ class BucketRow:
         backward: which backward of the recorded window (gradient accumulation, several losses).
         device: device number, or "cpu".
         window: recorded window of the rank.
+        op: "all_reduce" of a bucket; "all_gather", "reduce_scatter" or "all_reduce" of an FSDP unit.
     """
 
     step: int | None
@@ -375,6 +378,7 @@ class BucketRow:
     backward: int = 0
     device: int | Literal["cpu"] = 0
     window: int = 0
+    op: str = "all_reduce"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

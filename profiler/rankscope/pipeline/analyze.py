@@ -18,7 +18,8 @@ from rankscope.pipeline.buckets import RunBuckets, bucket_rows, collect_buckets
 from rankscope.pipeline.caused_waits import caused_waits
 from rankscope.pipeline.collective_rows import collective_rows
 from rankscope.pipeline.findings import find
-from rankscope.pipeline.notices import notice_problems
+from rankscope.pipeline.fsdp_units import fsdp_rows
+from rankscope.pipeline.notices import clock_problems, notice_problems
 from rankscope.pipeline.row_limit import limit_rows
 from rankscope.pipeline.rows import (
     communication_rows,
@@ -137,6 +138,7 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
     steady = sorted({s.step for s in steps if s.step is not None} - unsteady)
     together = put_together(run, results, steady)
     buckets = collect_buckets(results, together)
+    units, unit_rows = fsdp_rows(results, together, origin_ns, steady, first_layout=len(buckets.layouts))
     collectives = collective_rows(together, results, origin_ns, full=options.detail == "full")
     steps = with_durations(steps, together)
     facts = run_facts(run, results, origin_ns, steps, dict(options.labels))
@@ -145,7 +147,10 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
         run=replace(facts, clock=clock_facts(together)),
         totals=totals(results, steps),
         coverage=Coverage(
-            matched=matched_share(together), sized=shares.sized, named=shares.named, in_steps=shares.in_steps
+            matched=matched_share(together),
+            sized=shares.sized,
+            named=shares.named,
+            in_steps=shares.in_steps if any(len(r.spans) for r in results) else None,
         ),
         ranks=with_waits(rank_rows(run, results), together, results),
         windows=window_rows(run, results, origin_ns),
@@ -154,12 +159,14 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
         collectives=collectives,
         communications=communication_rows(results, origin_ns) if options.detail == "full" else [],
         p2p=point_to_point_rows(together),
-        bucket_layouts=list(buckets.layouts),
-        buckets=bucket_rows(buckets, together, origin_ns, steady),
+        bucket_layouts=[*buckets.layouts, *units],
+        buckets=[*bucket_rows(buckets, together, origin_ns, steady), *unit_rows],
         straggler=straggler_section(together, steady),
         caused_waits=caused_waits(together),
         advice=advise_run(run, buckets, together, steps, options.advise),
-        problems=problem_rows([*run.problems, *notice_problems(run, results)]),
+        problems=problem_rows(
+            [*run.problems, *clock_problems(together.clock_disagreements), *notice_problems(run, results)]
+        ),
     )
     report = find(report)
     if options.detail == "summary":

@@ -22,6 +22,7 @@ from rankscope.pipeline.together import Together
 from rankscope.pipeline.window_results import WindowResults
 
 _BYTES_PER_MIB = 1 << 20
+_ALL_REDUCE = "all_reduce"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,7 @@ class WindowBuckets:
         sent: what each sends.
         places: module and index of each.
         layout: int64[b], number of the layout of each.
+        ops: operation of each; () where all are all-reduces.
     """
 
     result: WindowResults
@@ -48,6 +50,7 @@ class WindowBuckets:
     sent: tuple[SentBucket, ...]
     places: tuple[Place, ...]
     layout: Int64
+    ops: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ def _window_buckets(
 ) -> WindowBuckets:
     communications = result.communications
     events = result.buckets
-    sent = tuple(_sent(result, int(i)) for i in events.index)
+    sent = tuple(sent_of(result, int(i)) for i in events.index)
     places: list[Place] = [Place(NO_MODULE, 0)] * len(events)
     layout = np.full(len(events), -1, np.int64)
     modules = _modules(result)
@@ -96,7 +99,7 @@ def _window_buckets(
         for module in sorted({place.module for place in found}):
             own = [i for i in mine if places[i].module == module]
             layout[own] = _layout_number(result, events, own, sent, module, layouts)
-    collective, wait, transfer = _waits(together, part, events)
+    collective, wait, transfer = waits_of(together, part, events)
     return WindowBuckets(
         result=result,
         events=events,
@@ -115,7 +118,8 @@ def _modules(result: WindowResults) -> list[DdpFacts]:
     return [] if manifest is None else list(manifest.ddp)
 
 
-def _sent(result: WindowResults, index: int) -> SentBucket:
+def sent_of(result: WindowResults, index: int) -> SentBucket:
+    """What one of the window's communications sends."""
     kind = result.communications.kinds[int(result.communications.kind[index])]
     size = element_size_bytes(kind.dtype)
     elements = kind.size_bytes // size if kind.size_bytes is not None and size else None
@@ -175,7 +179,7 @@ def size_bytes(sent: SentBucket) -> int | None:
     return None if sent.elements is None or size is None else sent.elements * size
 
 
-def _waits(together: Together, part: int, events: BucketEvents) -> tuple[Int64, Int64, Int64]:
+def waits_of(together: Together, part: int, events: BucketEvents) -> tuple[Int64, Int64, Int64]:
     """Collective, wait and transfer of each bucket."""
     comms, times, matching = together.comms, together.times, together.matching
     mine = np.flatnonzero(comms.part == part)
@@ -203,11 +207,16 @@ def bucket_rows(
     buckets: RunBuckets, together: Together, origin_ns: int, steady: Sequence[int]
 ) -> list[BucketRow]:
     """One row per bucket, step and rank, in order of rank and time."""
-    rows = [row for window in buckets.windows for row in _rows_of(window, together, origin_ns, set(steady))]
+    rows = [
+        row for window in buckets.windows for row in rows_of_window(window, together, origin_ns, set(steady))
+    ]
     return sorted(rows, key=lambda r: (r.rank, r.window, r.started_ns, r.index))
 
 
-def _rows_of(window: WindowBuckets, together: Together, origin_ns: int, steady: set[int]) -> list[BucketRow]:
+def rows_of_window(
+    window: WindowBuckets, together: Together, origin_ns: int, steady: set[int]
+) -> list[BucketRow]:
+    """Rows of one window, in the order in which the host asked for them."""
     times, recorded = window.times, window.result.events.window
     clock = together.clocks.of_rank.get(recorded.rank)
     shift = np.zeros(len(window.events), np.int64) if clock is None else correction(clock, times.started_ns)
@@ -217,6 +226,7 @@ def _rows_of(window: WindowBuckets, together: Together, origin_ns: int, steady: 
         duration = int(times.finished_ns[i] - times.started_ns[i])
         hidden, transfer = int(times.hidden_ns[i]), _known(window.transfer_ns[i])
         size = size_bytes(window.sent[i])
+        op = window.ops[i] if window.ops else _ALL_REDUCE
         step = int(window.events.step[i])
         rows.append(
             BucketRow(
@@ -236,10 +246,11 @@ def _rows_of(window: WindowBuckets, together: Together, origin_ns: int, steady: 
                 transfer_ns=transfer,
                 exposed_ns=duration - hidden,
                 overlap_ratio=hidden / duration if duration else None,
-                bus_bandwidth_gbps=_bus_bandwidth(together, int(window.collective[i]), size, transfer),
+                bus_bandwidth_gbps=_bus_bandwidth(together, int(window.collective[i]), op, size, transfer),
                 backward=int(window.events.backward[i]),
                 device=window.result.events.device,
                 window=recorded.window,
+                op=op,
             )
         )
     return rows
@@ -250,9 +261,9 @@ def _known(value: np.int64, shift: np.int64 | int = 0) -> int | None:
 
 
 def _bus_bandwidth(
-    together: Together, collective: int, size: int | None, transfer: int | None
+    together: Together, collective: int, op: str, size: int | None, transfer: int | None
 ) -> float | None:
     if size is None or not transfer:
         return None
-    factor = bus_factor("all_reduce", int(together.matching.expected[collective]))
+    factor = bus_factor(op, int(together.matching.expected[collective]))
     return None if factor is None else factor * size / transfer

@@ -107,10 +107,10 @@ ROW_REASONS: dict[str, dict[str, Reason]] = {
     "buckets": {
         "step": "launched outside the recorded steps",
         "size_bytes": _NO_SIZE,
-        "ready_ns": _NO_HOST_ROW,
+        "ready_ns": f"{_NO_HOST_ROW}; an all-gather of FSDP waits for no gradient",
         "launched_ns": _NO_HOST_ROW,
         "host_overhead_ns": f"{_NO_HOST_ROW}; on the CPU nothing is launched",
-        "queue_ns": _NO_HOST_ROW,
+        "queue_ns": f"{_NO_HOST_ROW}; an all-gather of FSDP waits for no gradient",
         "wait_ns": _NOT_COMPLETE,
         "transfer_ns": _NOT_COMPLETE,
         "overlap_ratio": _NO_TIME,

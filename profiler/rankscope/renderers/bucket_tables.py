@@ -92,7 +92,7 @@ def _bucket_cells(
     bandwidth = _middle([row.bus_bandwidth_gbps for row in rows])
     no_parameters = "the parameters of the bucket are not known"
     return [
-        Cell(text=str(index), value=index),
+        Cell(text=_name(index, bucket), value=index),
         size_cell(size, why("size_bytes")),
         number_cell(len(bucket.parameters) if bucket and bucket.parameters else None,
                     lambda count: f"{count:,}", no_parameters),
@@ -104,6 +104,13 @@ def _bucket_cells(
         ratio_cell(1 - exposed / total if total else None, "it took no time"),
         number_cell(bandwidth, lambda value: f"{value:.3g} GB/s", why("bus_bandwidth_gbps")),
     ]  # fmt: skip
+
+
+def _name(index: int, bucket: LayoutBucket | None) -> str:
+    """A bucket's number; an FSDP unit's with its name and what is done to it."""
+    if bucket is None or bucket.op == "all_reduce" or not bucket.parameters:
+        return str(index)
+    return f"{index} {make_inert(bucket.parameters[0])} {bucket.op}"
 
 
 def _middle(values: Sequence[float | None]) -> float | None:
@@ -136,6 +143,8 @@ def describe_layout(report: Report) -> tuple[str, ...]:
     if layout is None:
         return ()
     count = len(layout.buckets)
+    if layout.parameters_from == "annotations":
+        return (f"FSDP gathers parameters and reduces gradients in {count:,} transfers per step.",)
     module = f" of {layout.module}" if layout.module else ""
     cap = "" if layout.cap_mb is None else f" under bucket_cap_mb={layout.cap_mb:g}"
     sentences = [f"DDP sends the gradients{module} in {count:,} bucket{'' if count == 1 else 's'}{cap}."]
