@@ -221,3 +221,51 @@ def test_sampling_is_raised_only_while_recording(
     watched.sample_as_before()
     watched.sample_as_before()
     assert rates == [1, 1, 100, 100]
+
+
+def test_the_initial_layout_is_kept_beside_the_rebuilt_one(process_group: ProcessGroup) -> None:
+    process_group()
+    model = DDP(_stack(), bucket_cap_mb=0.5)
+    _train(model)
+    facts = read_ddp_facts(model, [])
+    # 6 x (256 x 256 + 256) x 4 bytes: the first iteration sends all in one bucket
+    assert [(b.size_bytes, b.parameters) for b in facts.initial_buckets] == [(1_579_008, list(range(12)))]
+    assert len(facts.buckets) == 3
+    fresh = read_ddp_facts(DDP(_stack(), bucket_cap_mb=0.5), [])
+    assert (len(fresh.buckets), fresh.initial_buckets) == (1, [])
+
+
+def test_flags_are_ddps_own(process_group: ProcessGroup) -> None:
+    process_group()
+    model = DDP(_stack(1), static_graph=True, gradient_as_bucket_view=True)
+    _train(model)
+    facts = read_ddp_facts(model, [])
+    assert (facts.static_graph, facts.gradient_as_bucket_view, facts.find_unused_parameters) == (
+        True, True, False,
+    )  # fmt: skip
+
+
+def test_what_is_reduced_most_is_what_calibration_measures(process_group: ProcessGroup) -> None:
+    process_group()
+    watched = WatchedModules()
+    assert watched.find_gradients() is None
+    module = torch.nn.Sequential(
+        torch.nn.Linear(8, 8), torch.nn.Linear(8, 4).double(), torch.nn.Linear(8, 100)
+    )
+    module[2].weight.requires_grad_(False)
+    model = DDP(module)
+    watched.add(model)
+    gradients = watched.find_gradients()
+    assert gradients is not None
+    # float32: 64 + 8 + 100 elements of 4 bytes = 688 (800 weights are frozen); float64: 32 + 4 of 8 bytes = 288
+    assert (gradients.size_bytes, gradients.dtype, gradients.device.type) == (688, torch.float32, "cpu")
+    assert gradients.group is model.process_group
+
+
+def test_a_cap_per_bucket_is_kept(process_group: ProcessGroup) -> None:
+    process_group()
+    try:
+        model = DDP(_stack(), bucket_cap_mb_list=[0.25, 0.5])
+    except TypeError:
+        pytest.skip("this torch has no bucket_cap_mb_list")
+    assert read_ddp_facts(model, []).bucket_caps_bytes == [262_144, 524_288]
