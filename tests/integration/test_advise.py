@@ -104,6 +104,8 @@ def test_everything_hidden_gets_no_advice(tmp_path: Path) -> None:
     assert report.advice.verdict == "keep"
     assert report.advice.bucket_cap_mb.predictions == []
     assert "hides the buckets already" in report.advice.reason
+    assert report.undefined["advice.bucket_cap_mb.best"] == report.advice.reason
+    assert "advice.saving_ns" in report.undefined
     assert not [f for f in report.findings if f.rule == "bucket-cap"]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rankscope.model.report import Measures, Report
 from rankscope.model.run import Run
 from rankscope.pipeline.undefined_reasons import (
+    ADVICE_REASONS,
     CAP_REASONS,
     CLOCK_REASONS,
     NO_COMMUNICATION,
@@ -46,10 +47,7 @@ def explain_undefined(report: Report, run: Run) -> Report:
         _explain_rows(section, rows, report, reasons)
     _explain_clock(report, reasons)
     _explain_straggler(report, reasons)
-    if report.advice is not None:
-        for name, reason in CAP_REASONS.items():
-            if getattr(report.advice.bucket_cap_mb, name) is None:
-                reasons[f"advice.bucket_cap_mb.{name}"] = reason
+    _explain_advice(report, reasons)
     return replace(report, undefined=reasons)
 
 
@@ -158,3 +156,18 @@ def _explain_straggler(report: Report, reasons: dict[str, str]) -> None:
     for name, reason in STRAGGLER_REASONS.items():
         if getattr(straggler, name) is None:
             reasons[f"straggler.{name}"] = reason
+
+
+def _explain_advice(report: Report, reasons: dict[str, str]) -> None:
+    """Its own sentence says why something is not recommended or not known."""
+    advice = report.advice
+    if advice is None:
+        return
+    for name, reason in CAP_REASONS.items():
+        if getattr(advice.bucket_cap_mb, name) is None:
+            is_best = name == "best" and advice.reason
+            reasons[f"advice.bucket_cap_mb.{name}"] = advice.reason if is_best else reason
+    for name, reason in ADVICE_REASONS.items():
+        if getattr(advice, name) is None:
+            is_declined = advice.verdict == "declined" and advice.reason
+            reasons[f"advice.{name}"] = advice.reason if is_declined else reason

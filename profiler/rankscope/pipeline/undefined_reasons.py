@@ -144,3 +144,14 @@ STRAGGLER_REASONS = {
     "slowdown": "the replay of the unchanged run is more than 2 % off the measured steps",
     "cause_ns_per_step": "no cause stands out",
 }
+
+ADVICE_REASONS = {
+    "code": "no other cap is recommended",
+    "step_ns": "the steps have no duration",
+    "saving_ns": "no other cap is recommended",
+    "saving_ratio": "no other cap is recommended",
+    "replay_error_ratio": "nothing was replayed",
+    "compute_slowdown": "no equal layers were recorded beside a transfer and without one, or they took about as long",
+    "transfer_slowdown": "only a calibration shows how fast transfers are without compute beside them",
+    "network": "no network was fitted",
+}
