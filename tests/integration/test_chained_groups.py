@@ -127,6 +127,20 @@ def test_a_host_with_two_equally_slow_ranks_is_named(tmp_path: Path, file_names:
     assert max(analysis.together.lateness.per_step.values()) == 100 * US
 
 
+@pytest.mark.parametrize("torch", ["2.1", "2.2"])
+@pytest.mark.parametrize("slow", [0, 1])
+def test_without_process_groups_in_the_traces_nobody_is_named(tmp_path: Path, torch: str, slow: int) -> None:
+    """Old traces name no groups, so the all-reduces of both tensor groups look like those of one group of four.
+
+    [0,1] ends its own 10 ms after [2,3]: no offset of the clocks makes both end together after all have arrived.
+    """
+    style = TraceStyle(torch=torch, file_names="kineto")  # type: ignore[arg-type]
+    analysis = analysis_of(tensor_data_parallel(slow={slow: 10 * MS}, steps=6), tmp_path, style)
+    straggler = straggler_of(analysis)
+    assert (straggler.verdict, straggler.ranks) == ("inconclusive", [])
+    assert "before all ranks have arrived" in straggler.reason
+
+
 @pytest.mark.parametrize("biased", [0, 2])
 def test_a_clock_bias_of_5_us_over_2000_collectives_names_nobody(tmp_path: Path, biased: int) -> None:
     """Collectives end 5 us later on one rank than on the others, so its clock is aligned 5 us wrong.
