@@ -80,7 +80,9 @@ def check(
         raise UsageError(f"{run} is a baseline: check traces or a saved report, and give it as --baseline")
     base = None if base_source is None else read_side(base_source, comm_pattern, processes)
     comparison = None if base is None else compare(base.baseline, head.baseline, regressions)
-    verdict = judge_run(head.report, limits, comparison, fail_on_worse=fail_on_worse)
+    verdict = judge_run(
+        head.report, limits, comparison, fail_on_worse=fail_on_worse, allow_undefined=allow_undefined
+    )
     write_outputs(outputs, verdict, comparison, command="check", limits_file=path)
     if head.is_partial or (base is not None and base.is_partial):
         raise typer.Exit(EXIT_COULD_NOT)

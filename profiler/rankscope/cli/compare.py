@@ -61,7 +61,7 @@ def compare(
     )
     sides = [read_side(source, comm_pattern, processes) for source in (base, head)]
     comparison = compare_sides(sides[0].baseline, sides[1].baseline, limits)
-    verdict = judge_comparison(comparison, head, fail_on_worse=fail_on_worse)
+    verdict = judge_comparison(comparison, head, fail_on_worse=fail_on_worse, allow_undefined=allow_undefined)
     write_outputs(outputs, verdict, comparison, command="compare", limits_file=None)
     if any(side.is_partial for side in sides):
         raise typer.Exit(EXIT_COULD_NOT)

@@ -9,7 +9,7 @@ from rankscope.gate.measure import measure_steps
 from rankscope.model.comparison import ComparedFigure, Comparison, format_p
 from rankscope.model.groups import compact_ranks
 from rankscope.model.report import Report
-from rankscope.model.verdict import Outcome, Verdict
+from rankscope.model.verdict import Outcome, Status, Verdict
 
 
 def judge_run(
@@ -18,6 +18,7 @@ def judge_run(
     comparison: Comparison | None = None,
     *,
     fail_on_worse: bool = False,
+    allow_undefined: bool = False,
 ) -> Verdict:
     """What became of all limits of a run, those against a baseline last.
 
@@ -26,11 +27,14 @@ def judge_run(
         limits: limits on its own figures.
         comparison: of the run with its baseline; its regression limits count too.
         fail_on_worse: whether every headline figure that became significantly worse closes the gate.
+        allow_undefined: whether headline figures that cannot be judged may pass.
     """
     outcomes = check_limits(report, limits)
     warnings = _warn_of_ranks(report)
     if comparison is not None:
-        compared = judge_comparison(comparison, report.run.source, fail_on_worse=fail_on_worse)
+        compared = judge_comparison(
+            comparison, report.run.source, fail_on_worse=fail_on_worse, allow_undefined=allow_undefined
+        )
         outcomes += compared.outcomes
         warnings += compared.warnings
     return Verdict(
@@ -42,17 +46,22 @@ def judge_run(
     )
 
 
-def judge_comparison(comparison: Comparison, source: str, *, fail_on_worse: bool = False) -> Verdict:
+def judge_comparison(
+    comparison: Comparison, source: str, *, fail_on_worse: bool = False, allow_undefined: bool = False
+) -> Verdict:
     """What became of the regression limits of a comparison.
 
     Args:
         comparison: the comparison.
         source: the path or URL of the head.
         fail_on_worse: whether every headline figure that became significantly worse closes the gate.
+        allow_undefined: whether headline figures that cannot be judged may pass.
     """
     outcomes = comparison.outcomes
     if fail_on_worse:
-        outcomes += tuple(_forbid_worse(row) for row in comparison.figures if row.is_headline)
+        outcomes += tuple(
+            _forbid_worse(row, allow_undefined) for row in comparison.figures if row.is_headline
+        )
     return Verdict(
         run=comparison.head.name,
         source=source,
@@ -95,14 +104,15 @@ def _relate(p_value: float) -> str:
     return text if text.startswith("<") else f"= {text}"
 
 
-def _forbid_worse(row: ComparedFigure) -> Outcome:
+def _forbid_worse(row: ComparedFigure, allow_undefined: bool) -> Outcome:
     significant = row.is_significant
+    unknown: Status = "not measured, allowed" if allow_undefined else "not measured"
     is_worse = significant is True and row.direction == "worse"
     return Outcome(
         name=f"no_worse.{row.name}",
         suite="regression",
         limit="not significantly worse",
-        status="broken" if is_worse else "not measured, allowed" if significant is None else "passed",
+        status="broken" if is_worse else unknown if significant is None else "passed",
         message=describe_change(row),
         checked=0 if significant is None else 1,
         worst=None,

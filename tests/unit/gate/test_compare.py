@@ -197,6 +197,16 @@ def test_fail_on_worse_closes_the_gate_for_a_significant_change_only() -> None:
     assert fails(base, make_side(make_snapshot([0.6] * 10))) == []
 
 
+def test_fail_on_worse_fails_where_nothing_can_be_judged() -> None:
+    """A gate that silently stopped to check would be worse than none."""
+    side = make_side(make_snapshot([], steps=0))
+    names = {"no_worse.overlap_ratio", "no_worse.exposed_communication"}
+    assert set(fails(side, side)) == names
+    verdict = judge_comparison(compare(side, side), "head", fail_on_worse=True, allow_undefined=True)
+    assert verdict.failed == ()
+    assert fails(make_side(make_snapshot([0.5] * 2)), make_side(make_snapshot([0.5] * 2))) != []
+
+
 def test_a_significant_change_without_a_limit_is_a_warning() -> None:
     base, head = make_side(make_snapshot([0.5] * 10)), make_side(make_snapshot([0.4] * 10))
     verdict = judge_comparison(compare(base, head), "head")
