@@ -153,13 +153,19 @@ class _Made:
     """A report, and what it was made from unless it was kept from an earlier command."""
 
     report: Report
+    is_full: bool
     analysis: Analysis | None = None
     run: Run | None = None
 
     def text(self, report_format: ReportFormat, detail: str, view: View) -> str:
         if report_format is ReportFormat.HTML and self.analysis is not None and self.run is not None:
             return render(self.analysis, self.run, report_format, detail, view)
-        return render_report(self.report, report_format, detail, view)
+        report = self.report
+        if self.is_full and report_format is ReportFormat.JSON and detail != "full":
+            from rankscope.pipeline.row_limit import limit_rows
+
+            report = limit_rows(report)
+        return render_report(report, report_format, detail, view)
 
 
 def _make(wanted: _Wanted, processes: int, *, use_cache: bool, needs_events: bool) -> _Made:
@@ -171,7 +177,7 @@ def _make(wanted: _Wanted, processes: int, *, use_cache: bool, needs_events: boo
         kept = find_kept(wanted.run, _spelled(wanted))
         report = kept.load() if kept is not None else None
         if report is not None:
-            return _Made(report=report)
+            return _Made(report=report, is_full=wanted.is_full)
     from rankscope.pipeline import AnalyzeOptions, analyze_fully
 
     run = _read(wanted, processes, use_cache=use_cache)
@@ -181,7 +187,7 @@ def _make(wanted: _Wanted, processes: int, *, use_cache: bool, needs_events: boo
     )
     if kept is not None and not any(p.severity == "error" for p in analysis.report.problems):
         kept.store(analysis.report)
-    return _Made(report=analysis.report, analysis=analysis, run=run)
+    return _Made(report=analysis.report, is_full=wanted.is_full, analysis=analysis, run=run)
 
 
 def _spelled(wanted: _Wanted) -> str:
@@ -225,11 +231,9 @@ def render(
 def render_report(report: Report, report_format: ReportFormat, detail: str, view: View = "summary") -> str:
     """Text of a report in a format that needs nothing else: all but HTML, which draws events."""
     if report_format is ReportFormat.JSON:
-        from rankscope.pipeline.row_limit import limit_rows
         from rankscope.renderers.to_json import render_json
 
-        is_full = detail == "full"
-        return render_json(report if is_full else limit_rows(report), detail="full" if is_full else "summary")
+        return render_json(report, detail="full" if detail == "full" else "summary")
     if report_format is ReportFormat.MARKDOWN:
         from rankscope.renderers.to_markdown import render_markdown
 
