@@ -28,7 +28,9 @@ _NO_LATENESS = (
     "no collective of this rank counts: none was found on all ranks, on clocks that are close enough"
 )
 _NO_COST = "the replay of the run cannot tell what this rank costs"
-_NO_STEP_COST = "only the ranks that worked longest are replayed; in the first step of a recording nothing can be compared"
+_NO_STEP_COST = (
+    "only the ranks that worked longest are replayed; the first recorded step has nothing to compare with"
+)
 _NO_NETWORK_FIT = "the traces do not show what this would give"
 
 
