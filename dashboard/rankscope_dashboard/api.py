@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -25,6 +27,8 @@ from rankscope_dashboard.pages import render_page
 from rankscope_dashboard.receive import check_length
 from rankscope_dashboard.refusal import RefusalError
 from rankscope_dashboard.uploads import Uploads, parse_tags
+
+_LOGGER = logging.getLogger(__name__)
 
 PREFIX = "/api/v1"
 _MOST_JSON_BYTES = 8 << 20
@@ -103,7 +107,7 @@ class Api:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "application/json" and "file" not in request.query_params:
             return await self._begin(request)
-        job = self.uploads.begin("", {}, [])
+        job = await to_thread.run_sync(lambda: self.uploads.begin("", {}, []))
         try:
             if kind == "multipart/form-data":
                 await receive_form(request, self.uploads, self.limits, job.run_id)
@@ -120,7 +124,9 @@ class Api:
         except msgspec.MsgspecError as error:
             raise RefusalError(400, "bad-request", f"the body is not what is expected: {error}") from error
         files = [JobFile(name=file.name, size_bytes=file.size_bytes) for file in wanted.files]
-        job = self.uploads.begin(wanted.name, wanted.tags, files, keep_traces=wanted.keep_traces)
+        job = await to_thread.run_sync(
+            lambda: self.uploads.begin(wanted.name, wanted.tags, files, keep_traces=wanted.keep_traces)
+        )
         body = {"run_id": job.run_id, "state": job.state, "files": self.uploads.files(job.run_id)}
         return _json(body, 201, {"location": f"{PREFIX}/runs/{job.run_id}"})
 
@@ -206,8 +212,19 @@ def _guarded(handler: Handler) -> Handler:
             return _refusal(RefusalError(422, error.slug, str(error)))
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
+        except OSError as error:
+            return _refusal(_storage_refusal(error))
 
     return answer
+
+
+def _storage_refusal(error: OSError) -> RefusalError:
+    if isinstance(error, FileNotFoundError):
+        return RefusalError(404, "run-not-found", "the run was deleted meanwhile")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return RefusalError(507, "disk-full", "the server's disk is full; what arrived is kept")
+    _LOGGER.warning("the server's storage cannot be used: %s", error)
+    return RefusalError(503, "storage", f"the server's storage cannot be used: {error.strerror or error}")
 
 
 def _refusal(refusal: RefusalError) -> Response:

@@ -87,12 +87,20 @@ def test_a_name_is_shown_and_never_a_path(
     jobs = f"store/spool/jobs/{run_id}/"
     mine = {path for path in files_below(root) if path.startswith(jobs)}
     assert mine == {jobs + "job.json", jobs + "files/00000"}
-    client.post(f"/runs/{run_id}/complete")
-    record = wait_for_state(client, run_id, "ready")["record"]
-    assert record["name"] == shown_name(name, "run")
-    assert {path.partition("/")[0] for path in files_below(root)} - {"store"} == {
-        path.name for path in root.iterdir() if path.is_file()
-    }
+    assert client.delete(f"/runs/{run_id}").status_code == 204
+    assert not list(Path("/tmp").glob("rankscope-evil*"))  # noqa: S108
+
+
+def test_a_run_with_hostile_names_is_analysed_and_writes_into_the_store_only(
+    server: DashboardServer, client: httpx.Client, trace: bytes
+) -> None:
+    root = Path(server.store).parent
+    outside = {path for path in files_below(root) if not path.startswith("store/")}
+    name = HOSTILE_NAMES[0]
+    answer = client.post("/runs", params={"name": name, "file": name}, content=trace)
+    record = wait_for_state(client, answer.json()["run_id"], "ready")["record"]
+    assert record["name"] == "rankscope-evil.json"
+    assert {path for path in files_below(root) if not path.startswith("store/")} == outside
     assert not list(Path("/tmp").glob("rankscope-evil*"))  # noqa: S108
 
 

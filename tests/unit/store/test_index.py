@@ -99,6 +99,46 @@ def test_two_that_fold_at_once_leave_the_same_twice(tmp_path: Path) -> None:
     assert [r.name for r in index.records()] == ["a"]
 
 
+def test_files_folded_between_listing_and_reading_are_found_in_the_new_base(tmp_path: Path) -> None:
+    class Overtaken(LocalBlobs):
+        """Another writer folds everything just after the first listing."""
+
+        is_armed = False
+
+        def names(self, folder: str) -> list[str]:
+            found = super().names(folder)
+            if self.is_armed:
+                self.is_armed = False
+                other = RunIndex(LocalBlobs(tmp_path))
+                _, entries = other._load()
+                other._write("base-other", entries)
+                other._drop(found)
+            return found
+
+    RunIndex(LocalBlobs(tmp_path)).add(record("a"))
+    blobs = Overtaken(tmp_path)
+    blobs.is_armed = True
+    assert [r.name for r in RunIndex(blobs).records()] == ["a"]
+
+
+def test_an_index_that_never_holds_still_is_given_up(tmp_path: Path) -> None:
+    class Restless(LocalBlobs):
+        def names(self, folder: str) -> list[str]:
+            return [*super().names(folder), f"add-{new_run_id()}"]
+
+    with pytest.raises(InputError, match="changes faster"):
+        RunIndex(Restless(tmp_path)).records()
+
+
+def test_rebuilding_remembers_what_was_deleted(store: Store, put: Put) -> None:
+    """A writer that was under way with a run when it was deleted does not bring it back."""
+    gone = put(0)
+    store.delete(gone.run_id)
+    store.rebuild_index()
+    put(0)
+    assert store.list_runs() == []
+
+
 def test_a_lost_index_comes_back_from_the_manifests(store: Store, put: Put) -> None:
     records = [put(n) for n in range(3)]
     for path in (Path(store.url) / "index").iterdir():
