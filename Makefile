@@ -22,8 +22,10 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: setup
 	$(BIN)/rankscope demo --output rankscope-demo --force
 
+# Real training is timed by what it records, so it runs alone; all other tests share the cores.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile -m "not distributed"
+	$(BIN)/python -m pytest -m distributed
 
 fuzz: setup
 	PYTHONPATH=tests $(BIN)/python tests/support/fuzzing.py --count 20000
