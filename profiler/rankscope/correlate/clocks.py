@@ -297,9 +297,9 @@ def _medians(keys: Int64, values: Int64) -> tuple[Int64, Int64]:
 
 
 def _middle(values: Int64) -> int:
-    """Median, exact; of two middles the lower one, so that a constant added to all is added to it."""
-    place = (len(values) - 1) // 2
-    return int(np.partition(values, place)[place])
+    """Median, exact; between two middles rounded down, so that a constant added to all is added to it."""
+    places = [(len(values) - 1) // 2, len(values) // 2]
+    return int(np.partition(values, places)[places].sum() // 2)
 
 
 def _fit(own_ns: Int64, apart_ns: Int64) -> RankClock:
