@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ Event: TypeAlias = "dict[str, Any]"
 Layout = Literal["kineto", "kineto long", "compact"]
 """Kineto's layout up to torch 2.8; the one since, with a line for each key; one line for everything."""
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _GZIP_LEVEL = 9
 _EVENTS_PER_CHUNK = 500
 _NS_PER_US = 1_000
@@ -63,15 +65,30 @@ def value_text(value: object) -> str:
     >>> value_text({"a": [1, RawJson("NaN")], "b": "x"})
     '{"a": [1, NaN], "b": "x"}'
     """
+    kind = type(value)
+    if kind is str:
+        return _string_text(value)
+    if kind is int:
+        return str(value)
     if isinstance(value, RawJson):
         return value.text
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)}: {value_text(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_key_text(k)}: {value_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(value_text(v) for v in value) + "]"
     if isinstance(value, Decimal):
         return str(value)
-    return json.dumps(value, ensure_ascii=False)
+    return _ENCODER.encode(value)
+
+
+@lru_cache(maxsize=4096)
+def _key_text(key: str) -> str:
+    return json.dumps(key)
+
+
+@lru_cache(maxsize=4096)
+def _string_text(text: str) -> str:
+    return _ENCODER.encode(text)
 
 
 def event_text(event: Event, layout: Layout) -> str:
@@ -148,12 +165,12 @@ def layout_of(data: bytes) -> Layout:
 
 
 def _members(members: dict[str, Any]) -> str:
-    return ", ".join(f"{json.dumps(k)}: {value_text(v)}" for k, v in members.items())
+    return ", ".join(f"{_key_text(k)}: {value_text(v)}" for k, v in members.items())
 
 
 def _long_event_text(event: Event) -> str:
-    lines = [f"    {json.dumps(k)}: {value_text(v)}" for k, v in event.items() if k != "args"]
+    lines = [f"    {_key_text(k)}: {value_text(v)}" for k, v in event.items() if k != "args"]
     if "args" in event:
-        args = ",\n".join(f"      {json.dumps(k)}: {value_text(v)}" for k, v in event["args"].items())
+        args = ",\n".join(f"      {_key_text(k)}: {value_text(v)}" for k, v in event["args"].items())
         lines.append(f'    "args": {{\n{args}\n    }}')
     return "  {\n" + ",\n".join(lines) + "\n  }"
