@@ -67,7 +67,9 @@ def build_figure_table(comparison: Comparison, scope: str) -> Table:
     title = SCOPE_TITLES[scope]
     if any(row.is_per_step for row in rows):
         title += "; times per recorded step"
-    notes = [f"{row.figure.label}: n/a ({row.reason})" for row in shown if row.reason]
+    notes = [
+        make_inert(f"{row.figure.label}: n/a ({row.reason})", MESSAGE_LIMIT) for row in shown if row.reason
+    ]
     if absent and shown:
         notes.append(f"Measured on neither side: {', '.join(row.figure.label for row in absent)}.")
     if any(row.judgement for row in rows):

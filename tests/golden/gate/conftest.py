@@ -96,7 +96,9 @@ def make_hostile() -> Case:
         undefined={f"groups[group={HOSTILE},op={FORMULA}].bus_bandwidth_gbps": HOSTILE},
     )
     base, head = make_snapshot([0.5] * 10, name=HOSTILE), make_snapshot([0.4] * 10, name=HOSTILE)
-    base = replace(base, undefined={"idle": FORMULA}, devices=[HOSTILE], versions={HOSTILE: HOSTILE})
+    base = replace(
+        base, undefined={"idle": f"{FORMULA} {HOSTILE}"}, devices=[HOSTILE], versions={HOSTILE: HOSTILE}
+    )
     head = replace(head, figures={**head.figures, "idle": 5.0})
     parts = [collective(FORMULA, 4, 3, group=HOSTILE), kernel(HOSTILE, 2), kernel("k" * 5000, 1)]
     comparison = compare(make_side(base), make_side(head, parts=parts), parse_regressions(["idle=1%"]))

@@ -66,6 +66,12 @@ def test_without_steps_on_one_side_times_cannot_be_compared() -> None:
     assert row(compare_runs(base, head), "overlap_ratio").direction == "same"
 
 
+def test_without_steps_on_one_side_parts_cannot_be_compared() -> None:
+    base = make_side(make_snapshot([0.5] * 4), parts=[part("gemm", 10)])
+    head = make_side(replace(make_snapshot([0.5] * 4), steps=0.0, samples={}), parts=[part("gemm", 20)])
+    assert compare(base, head).parts == ()
+
+
 def test_undefined_on_one_side() -> None:
     comparison = compare_runs(make_snapshot([0.5, 0.5]), make_snapshot([None, None]))
     overlap = row(comparison, "steady.overlap_ratio")
