@@ -15,8 +15,11 @@ import psutil
 import pytest
 
 from rankscope.pipeline import analyze_run, read_run
+from rankscope.pipeline.keep import keep_run
 from rankscope.renderers.to_json import read_json
 from rankscope.store import Job, open_store
+from rankscope_dashboard.limits import Limits
+from rankscope_dashboard.supervisor import Supervisor
 from support.command import write_run
 from support.dashboard_server import DashboardServer, start_server, wait_for_state, wait_until
 
@@ -165,6 +168,16 @@ def test_a_run_deleted_while_it_is_analysed_does_not_come_back(servers: Any, fil
         assert client.delete(f"/runs/{run_id}").status_code == 204
         wait_for_state(client, other, "ready")
         assert [r["run_id"] for r in client.get("/runs").json()["runs"]] == [other]
+
+
+def test_a_run_deleted_just_after_it_was_stored_does_not_come_back(tmp_path: Path) -> None:
+    """The moment between the worker's last act and the server's noting it, made to last."""
+    store = open_store(tmp_path / "store")
+    record = keep_run(store, write_run(tmp_path / "run"))  # as the worker leaves it; its job has been deleted
+    supervisor = Supervisor(store, Limits())
+    supervisor._finish(record.run_id, "")
+    supervisor.stop()
+    assert store.list_runs() == []
 
 
 def test_the_queue_shows_progress(servers: Any, files: dict[str, bytes]) -> None:
