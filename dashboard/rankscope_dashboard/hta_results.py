@@ -95,8 +95,8 @@ def compare_overlap(run: Run, report: Report) -> Table:
         for rank in sorted(ours)
     ]
     notes = [
-        "The last three columns, taken from HTA's figure, give ours: each is what HTA's figure loses by one habit of "
-        "its. rankscope measures the whole recording to the nanosecond."
+        "Added to HTA's figure the last three columns give ours: each is what one habit of HTA's makes. rankscope "
+        "measures the whole recording to the nanosecond."
     ]
     return finish_table("Overlap beside ours", columns, rows, notes)
 
@@ -111,7 +111,7 @@ def _ask_overlap(run: Run, **options: bool) -> dict[int, float | None]:
 def _change(after: float | None, before: float | None) -> Cell:
     if after is None or before is None:
         return number_cell(None, str, "one of the figures has no value")
-    change = 100 * (after - before)
+    change = round(100 * (after - before), 2) + 0.0  # no "-0.00"
     return Cell(text=f"{change:+.2f} pp", value=change)
 
 
@@ -132,7 +132,7 @@ def list_idle_time(analysis: TraceAnalysis, ranks: list[int]) -> Table:
     columns = [
         Column(label="Rank"),
         Column(label="Stream"),
-        Column(label="Idle since", numeric=False),
+        Column(label="Reason", numeric=False),
         Column(label="Time"),
         Column(label="Share"),
     ]

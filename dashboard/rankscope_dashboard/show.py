@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -102,32 +102,43 @@ def to_frame(table: Table) -> tuple[pd.DataFrame, Any]:
 
     Columns are named by their place, since labels may repeat.
     """
-    columns = [[row[i] for row in table.rows] for i in range(len(table.columns))]
-    frame = pd.DataFrame({str(i): _column_values(cells) for i, cells in enumerate(columns)})
-    texts = {str(i): _texts_by_value(cells) for i, cells in enumerate(columns)}
-    words: dict[Any, str | Callable[[object], str] | None] = {
-        name: partial(_look_up, known) for name, known in texts.items()
-    }
-    return frame, frame.style.format(words, na_rep=NOT_AVAILABLE)
+    columns = {str(i): [row[i] for row in table.rows] for i in range(len(table.columns))}
+    frame = pd.DataFrame({name: _column_values(cells) for name, cells in columns.items()})
+    styled = frame.style.format(na_rep=NOT_AVAILABLE)
+    for name, cells in columns.items():
+        if _is_numeric(cells):
+            _give_texts(styled, name, cells)
+    return frame, styled
 
 
-def _look_up(texts: dict[Any, str], value: Any) -> str:  # noqa: ANN401 - a cell's value
+def _give_texts(styled: Any, name: str, cells: Sequence[Cell]) -> None:  # noqa: ANN401 - pandas' Styler
+    """Show the texts of a column's cells in place of its numbers."""
+    known = {_value_of(cell): cell.text for cell in cells}
+    if all(known[_value_of(cell)] == cell.text for cell in cells):
+        styled.format(partial(_look_up, known), subset=[name], na_rep=NOT_AVAILABLE)
+        return
+    # One number with several texts ("1 of 2", "1 of 8"): row by row, which takes longer.
+    for text in {cell.text for cell in cells}:
+        rows = [row for row, cell in enumerate(cells) if cell.text == text]
+        styled.format(partial(_say, text), subset=(rows, [name]), na_rep=NOT_AVAILABLE)
+
+
+def _look_up(texts: dict[Any, str], value: object) -> str:
     return texts.get(value, NOT_AVAILABLE)
+
+
+def _say(text: str, _value: object) -> str:
+    return text
 
 
 def _is_numeric(cells: Sequence[Cell]) -> bool:
     return any(cell.value is not None for cell in cells)
 
 
-def _value_of(cell: Cell) -> float | None:
-    # A row that is named and has no number, such as "outside steps", comes after those with one.
-    return math.inf if cell.value is None and cell.text and cell.reason is None else cell.value
-
-
 def _column_values(cells: Sequence[Cell]) -> list[Any]:
     return [_value_of(cell) for cell in cells] if _is_numeric(cells) else [cell.text for cell in cells]
 
 
-def _texts_by_value(cells: Sequence[Cell]) -> dict[Any, str]:
-    is_numeric = _is_numeric(cells)
-    return {_value_of(cell) if is_numeric else cell.text: cell.text for cell in cells}
+def _value_of(cell: Cell) -> float | None:
+    # A row that is named and has no number, such as "outside steps", comes after those with one.
+    return math.inf if cell.value is None and cell.text and cell.reason is None else cell.value

@@ -10,8 +10,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import rankscope_dashboard
+from rankscope.renderers.tables import Cell, Column, Table
 from rankscope.store import Job
 from rankscope_dashboard.server import STORE_VARIABLE
+from rankscope_dashboard.show import to_frame
 from rankscope_dashboard.words import RUN_VIEWS
 from support.dashboard_runs import ViewRuns
 
@@ -123,9 +125,8 @@ def test_hta_is_asked_by_a_button_and_its_overlap_explained(full_store: ViewRuns
         assert title in text
     overlap = page.dataframe[0].value
     ours, theirs = overlap["1"], overlap["2"]
-    assert (ours - theirs).tolist() == pytest.approx(
-        (overlap["3"] + overlap["4"] + overlap["5"]).div(100).tolist()
-    )
+    made = (overlap["3"] + overlap["4"] + overlap["5"]).div(100)
+    assert (ours - theirs).tolist() == pytest.approx(made.tolist(), abs=2e-4)  # shown to 0.01 points
 
 
 def test_another_run_is_compared_once_it_is_chosen(full_store: ViewRuns) -> None:
@@ -149,3 +150,19 @@ def test_a_failed_analysis_says_why(full_store: ViewRuns) -> None:
         assert "no trace <b>at all</b>" in text
     finally:
         jobs.remove(job.run_id)
+
+
+def test_cells_of_one_number_keep_their_own_texts() -> None:
+    rows = [[Cell(text="a"), Cell(text="1 of 2", value=1)], [Cell(text="b"), Cell(text="1 of 8", value=1)]]
+    rows += [[Cell(text="c"), Cell(text="n/a", reason="why")], [Cell(text="d"), Cell(text="outside")]]
+    frame, styled = to_frame(
+        Table(title="", columns=(Column(label="Name"), Column(label="Ranks")), rows=tuple(map(tuple, rows)))
+    )
+    assert frame["1"].tolist()[:2] == [1, 1]
+    shown = [line.split(";")[2] for line in styled.to_string(delimiter=";").splitlines()[1:]]
+    assert shown == ["1 of 2", "1 of 8", "n/a", "outside"]
+
+
+def test_an_empty_table_is_drawn_as_one() -> None:
+    frame, _ = to_frame(Table(title="", columns=(Column(label="Name"),), rows=()))
+    assert frame.shape == (0, 1)

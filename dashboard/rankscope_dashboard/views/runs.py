@@ -34,13 +34,13 @@ from rankscope_dashboard.words import COMPARE, OVERVIEW, RUNS
 _SHOWN = 500
 _COLUMNS = (
     Column(label="Run", numeric=False),
-    Column(label="Added", numeric=False),
     Column(label="Ranks"),
-    Column(label="Device", numeric=False),
     Column(label="Hidden", term="Hidden"),
     Column(label="Step", term="Step"),
     Column(label="Straggler", numeric=False, term="Straggler"),
     Column(label="Findings", numeric=False),
+    Column(label="Added", numeric=False),
+    Column(label="Device", numeric=False),
     Column(label="Tags", numeric=False),
     Column(label="Size"),
 )
@@ -97,13 +97,13 @@ def _cells(record: RunRecord) -> tuple[Cell, ...]:
         ranks += f" of {record.world_size:,}"
     return (
         text_cell(record.name),
-        text_cell(record.created_at[:16].replace("T", " ")),
         Cell(text=ranks, value=record.ranks),
-        text_cell(record.device or record.backend or ""),
         ratio_cell(record.overlap_ratio, "no communication"),
         duration_cell(record.step_ns, "no steady step"),
         text_cell(_name_straggler(record)),
         text_cell(", ".join(f"{count} {severity}" for severity, count in record.findings.items())),
+        text_cell(record.created_at[:16].replace("T", " ")),
+        text_cell(record.device or record.backend or ""),
         text_cell(", ".join(f"{key}={value}" for key, value in record.tags.items())),
         size_cell(record.size_bytes),
     )
