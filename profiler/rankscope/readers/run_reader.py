@@ -25,8 +25,10 @@ from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.identity import identify
 from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
 
-_SEQUENTIAL_BYTES = 6 << 20
-"""Runs smaller than this as stored are read in this process: starting others costs more."""
+_SEQUENTIAL_TEXT_BYTES = 100 << 20
+"""Runs whose text is smaller than this are read in this process: starting others costs more."""
+_TEXT_PER_GZIP_BYTE = 12
+"""Bytes of text that a byte of a compressed trace holds, as in the real ones at hand (5 to 19)."""
 
 _LOOK_FOR_PARENT_S = 1.0
 
@@ -148,12 +150,17 @@ def _read_all(
 def _number_of_processes(sources: tuple[TraceSource, ...], wanted: int) -> int:
     if wanted > 0:
         return min(wanted, len(sources))
-    if sum(source.size_bytes for source in sources) < _SEQUENTIAL_BYTES:
+    if sum(_text_bytes(source) for source in sources) < _SEQUENTIAL_TEXT_BYTES:
         return 1
     return min(
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         len(sources),
     )
+
+
+def _text_bytes(source: TraceSource) -> int:
+    """Bytes of a file's text, about."""
+    return source.size_bytes * (_TEXT_PER_GZIP_BYTE if source.name.lower().endswith(".gz") else 1)
 
 
 def _read_in_pool(
@@ -162,7 +169,7 @@ def _read_in_pool(
     # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    largest_first = sorted(sources, key=lambda s: s.size_bytes, reverse=True)
+    largest_first = sorted(sources, key=_text_bytes, reverse=True)
     unread: list[TraceSource] = []
     with ProcessPoolExecutor(
         processes, context, initializer=_end_with_parent, initargs=(os.getpid(),)

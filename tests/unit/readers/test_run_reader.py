@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from rankscope.model.categories import Classifier
 from rankscope.model.run import Run
 from rankscope.pipeline import ReadOptions, read_run
 from rankscope.readers import run_reader
+from rankscope.readers.discovery import TraceSource
 from rankscope.readers.trace_file import TraceFile, read_trace
 from support.killing import read_or_die
 from support.reading import columns_of, kinds_of
@@ -130,3 +132,21 @@ def test_nothing_is_read_of_a_run_that_is_two(tmp_path: Path) -> None:
         (tmp_path / name).write_text(trace_text([kernel("gemm", 0, 5)], job(0, size)))
     with pytest.raises(InputError, match="two runs lie in one directory"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "size_bytes", "pays"),
+    [
+        ("r.json", 90 << 20, False),
+        ("r.json", 60 << 20, True),
+        ("r.json.gz", 1 << 20, False),
+        ("r.json.gz", 9 << 20, True),
+    ],
+)
+def test_processes_are_started_where_they_pay(name: str, size_bytes: int, pays: bool) -> None:
+    """Two files, from 100 MiB of text on; a compressed one holds about 12 times its size."""
+    number = 1 if size_bytes == 90 << 20 else 2
+    sources = tuple(TraceSource(name=f"{i}{name}", location="", size_bytes=size_bytes) for i in range(number))
+    several = len(os.sched_getaffinity(0)) > 1
+    assert (run_reader._number_of_processes(sources, 0) > 1) is (pays and several)
+    assert run_reader._number_of_processes(sources, 2) == number
