@@ -8,6 +8,14 @@ _GIB = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """Which runs the server deletes: the oldest above a number, and those above an age; None for neither."""
+
+    max_runs: int | None = None
+    max_age_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Limits of uploads and analyses.
 

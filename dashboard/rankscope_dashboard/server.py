@@ -20,7 +20,7 @@ from rankscope.errors import UsageError
 from rankscope.store import Store, open_store
 from rankscope_dashboard.api import Api
 from rankscope_dashboard.auth import LOGIN_PATH, SHORTEST_TOKEN, Access, Login
-from rankscope_dashboard.limits import Limits
+from rankscope_dashboard.limits import Limits, Retention
 from rankscope_dashboard.merged import MergedTraces
 from rankscope_dashboard.supervisor import Supervisor
 from rankscope_dashboard.theme import THEME
@@ -58,6 +58,7 @@ class ServerOptions:
         host, port: where it listens; port 0 takes a free one.
         token: what clients must know; None lets everybody on this machine in.
         limits: what is taken from clients.
+        retention: which runs are deleted after a while.
     """
 
     store: str
@@ -66,6 +67,7 @@ class ServerOptions:
     port: int = 8501
     token: str | None = None
     limits: Limits = field(default_factory=Limits)
+    retention: Retention = field(default_factory=Retention)
 
 
 def check_options(options: ServerOptions) -> None:
@@ -115,7 +117,7 @@ def build_app(options: ServerOptions, *, store: Store | None = None) -> Any:  # 
     os.environ[STORE_VARIABLE], os.environ[SPOOL_VARIABLE] = store.url, str(store.spool)
     for name, value in (_STREAMLIT | THEME).items():
         config.set_option(name, value)
-    supervisor = Supervisor(store, options.limits)
+    supervisor = Supervisor(store, options.limits, options.retention)
     uploads = Uploads(store, options.limits, supervisor.notify)
     api = Api(
         store=store,

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import IO
 
@@ -18,7 +19,7 @@ import msgspec
 
 from rankscope.errors import RankscopeError, RunNotFoundError, UsageError
 from rankscope.store import Job, Store
-from rankscope_dashboard.limits import Limits
+from rankscope_dashboard.limits import Limits, Retention
 from rankscope_dashboard.worker import RESULT_FILE, Result, Task
 
 _LOGGER = logging.getLogger(__name__)
@@ -74,8 +75,9 @@ class Supervisor:
         UsageError: another server uses the same spool folder.
     """
 
-    def __init__(self, store: Store, limits: Limits) -> None:
+    def __init__(self, store: Store, limits: Limits, retention: Retention | None = None) -> None:
         self._store = store
+        self._retention = retention or Retention()
         self._jobs = store.jobs
         self._limits = limits
         self._wake = threading.Event()
@@ -124,7 +126,18 @@ class Supervisor:
     def _sweep(self) -> None:
         if time.monotonic() - self._swept_at > _SWEEP_SECONDS or self._swept_at == 0.0:
             self._jobs.drop_abandoned(self._limits.abandoned_seconds)
+            self._apply_retention()
             self._swept_at = time.monotonic()
+
+    def _apply_retention(self) -> None:
+        wanted = self._retention
+        if wanted == Retention():
+            return
+        age = None if wanted.max_age_seconds is None else timedelta(seconds=wanted.max_age_seconds)
+        try:
+            self._store.apply_retention(max_runs=wanted.max_runs, max_age=age)
+        except (OSError, RankscopeError) as error:  # old runs stay until the next time
+            _LOGGER.warning("old runs of %s cannot be deleted: %s", self._store.url, error)
 
     def _analyse(self, job: Job) -> str | None:
         """Why the analysis failed; "" if it did not, None if the server is stopping."""

@@ -248,3 +248,4 @@ def test_the_description_names_every_route(client: httpx.Client) -> None:
     for operation in (o for verbs in described["paths"].values() for o in verbs.values()):
         assert operation["summary"]
         assert "default" in operation["responses"]
+    pytest.importorskip("openapi_spec_validator").validate(described)

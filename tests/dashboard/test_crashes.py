@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from rankscope.pipeline import analyze_run, read_run
-from rankscope.pipeline.keep import keep_run
+from rankscope.pipeline.keep import KeepOptions, keep_run
 from rankscope.renderers.to_json import read_json
 from rankscope.store import Job, open_store
 from rankscope_dashboard.limits import Limits
@@ -178,6 +178,14 @@ def test_a_run_deleted_just_after_it_was_stored_does_not_come_back(tmp_path: Pat
     supervisor._finish(record.run_id, "")
     supervisor.stop()
     assert store.list_runs() == []
+
+
+def test_old_runs_are_deleted_by_the_server(servers: Any, files: dict[str, bytes], tmp_path: Path) -> None:
+    store = open_store(tmp_path / "store")
+    for name in ("one", "two"):
+        keep_run(store, tmp_path / "run", KeepOptions(name=name))
+    with servers(retention={"max_runs": 1}).client() as client:
+        wait_until(lambda: len(client.get("/runs").json()["runs"]) == 1, "one of them is gone")
 
 
 def test_the_queue_shows_progress(servers: Any, files: dict[str, bytes]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
 from pathlib import Path
 
 import typer
@@ -14,6 +13,7 @@ from rankscope.errors import UsageError
 TOKEN_VARIABLE = "RANKSCOPE_TOKEN"  # noqa: S105 - the name of a variable
 DEFAULT_STORE = "rankscope-runs"
 _GIB = 1 << 30
+_DAY_SECONDS = 24 * 3600
 
 
 def dashboard(
@@ -36,15 +36,13 @@ def dashboard(
     max_file: float = typer.Option(4.0, min=0.001, help="Most GiB of one file as it is sent."),
     max_unpacked: float = typer.Option(16.0, min=0.001, help="Most GiB of one file once unpacked."),
     analysis_seconds: float = typer.Option(1800.0, min=1, help="Most time for one analysis."),
-    keep_runs: int | None = typer.Option(
-        None, min=1, help="Delete the oldest runs above this number, at the start."
-    ),
-    keep_days: float | None = typer.Option(None, min=0, help="Delete runs that are older, at the start."),
+    keep_runs: int | None = typer.Option(None, min=1, help="Delete the oldest runs above this number."),
+    keep_days: float | None = typer.Option(None, min=0, help="Delete runs that are older."),
     rebuild_index: bool = typer.Option(False, "--rebuild-index", help="Make the store's index anew first."),
 ) -> None:
     """Upload runs, look at them and share links, in the browser."""
     try:
-        from rankscope_dashboard.limits import Limits
+        from rankscope_dashboard.limits import Limits, Retention
         from rankscope_dashboard.server import ServerOptions, check_options, listen, serve
     except ImportError as error:
         raise UsageError(
@@ -64,14 +62,14 @@ def dashboard(
             unpacked_file_bytes=int(max_unpacked * _GIB),
             analysis_seconds=analysis_seconds,
         ),
+        retention=Retention(
+            max_runs=keep_runs, max_age_seconds=None if keep_days is None else keep_days * _DAY_SECONDS
+        ),
     )
     check_options(options)
     opened = open_store(store, spool=spool)
     if rebuild_index:
         say(f"the index holds {opened.rebuild_index()} runs")
-    if keep_runs is not None or keep_days is not None:
-        age = None if keep_days is None else timedelta(days=keep_days)
-        say(f"deleted {len(opened.apply_retention(max_runs=keep_runs, max_age=age))} old runs")
     listener = listen(host, port)
     shown = f"[{host}]" if ":" in host else host
     say(
