@@ -21,6 +21,7 @@ _LEAST_ERROR = 0.05
 _MAX_DRAG = 4.0
 _MIN_BESIDE = 0.1
 _PROBE = 0.1
+_LEAST_REPLAY = -0.99  # a replay of no length has no logarithm
 _REPLAY_TRUST = 0.03
 _TRANSFER_TRUST = 0.10
 
@@ -119,8 +120,8 @@ def _find_scale(model: Model) -> float:
     Where transfers hardly decide when the backward ends, a small error would ask for a large factor, so both weigh in:
     the replay is trusted to 3 %, transfer times to 10 %.
     """
-    error = math.log1p(_replay_error(model, 1.0))
-    more = math.log1p(_replay_error(model, 1 + _PROBE))
+    error = math.log1p(max(_replay_error(model, 1.0), _LEAST_REPLAY))
+    more = math.log1p(max(_replay_error(model, 1 + _PROBE), _LEAST_REPLAY))
     effect = (more - error) / math.log1p(_PROBE)
     weight = effect / _REPLAY_TRUST**2
     return math.exp(-error * weight / (effect * weight + 1 / _TRANSFER_TRUST**2))

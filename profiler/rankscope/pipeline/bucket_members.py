@@ -47,7 +47,7 @@ def _take(
                 break
             total += gradients[i].elements
             taken.append(i)
-        if total == elements:
+        if taken and total == elements:
             left[candidate or ""] = left[candidate or ""][len(taken) :]
             return tuple(taken)
     return None

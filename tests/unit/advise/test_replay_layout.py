@@ -224,3 +224,12 @@ def test_choice_is_near_what_is_in_use() -> None:
     predictions = [(cap, replace(some, step_ns=ns)) for cap, ns in steps.items()]
     assert choose(predictions, 0.5) == 1.0
     assert choose(predictions, 25.0) == 5.0
+
+
+def test_a_backward_without_any_length_is_no_fault() -> None:
+    """All gradients at one moment and transfers that take no time, as in a broken trace."""
+    run = recorded(ready=[[5, 5], [5, 5]], cap=KB, started=[[5, 5], [5, 5]], finished=[[5, 5], [5, 5]])
+    network = fit_network([(KB, 1e-9), (4 * KB, 1e-9)], ranks=2, source="run")
+    assert network is not None
+    model = build_model([run], 100, network)
+    assert predict(model, lambda caps: rebuilt_layout(run.gradients, caps), (KB,)).step_ns == 100
