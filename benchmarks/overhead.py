@@ -31,7 +31,7 @@ from rankscope.collector import Collector
 from rankscope.collector.demo import run_ranks
 
 _WORLD_SIZE = 2
-_LAYERS, _WIDTH, _BATCH = 4, 256, 64
+_LAYERS, _WIDTH, _BATCH = 4, 512, 128
 _WARM_UP_STEPS = 50
 _PAIRS_AT_ONCE = 100
 _NEVER = 10**9
