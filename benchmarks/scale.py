@@ -61,6 +61,7 @@ def main() -> int:
 
 
 def _measure(ranks: int, collectives: int) -> Measured:
+    collectives -= collectives % PER_STEP
     made = large_run(ranks=ranks, collectives=collectives)
     begin = time.perf_counter()
     results = [analyze_window(events, ranks) for events in device_events(made.run)]
