@@ -38,6 +38,7 @@ _GRACE_SECONDS = 5
 # files in memory, takes next to nothing.
 _STREAMLIT = {
     "browser.gatherUsageStats": False,
+    "client.showErrorDetails": "type",
     "client.toolbarMode": "viewer",
     "global.developmentMode": False,
     "runner.magicEnabled": False,

@@ -253,6 +253,22 @@ def test_two_runs_are_compared_and_the_link_holds_both(
     assert visitor.query("with") == late_run
 
 
+def test_two_ticked_runs_are_compared_the_newer_with_the_older(visitor: Visitor, tmp_path: Path) -> None:
+    write_run(ddp_run(ranks=2), tmp_path)
+    older, newer = (visitor.upload(sorted(tmp_path.iterdir()), f"ticked {n}", "pair=yes") for n in "12")
+    visitor.open("?search=pair%3Dyes")
+    for y in (52, 87):
+        visitor.page.locator(".st-key-table-runs [data-testid=stDataFrame]").first.click(
+            position={"x": 18, "y": y}
+        )
+        visitor.settle()
+    visitor.page.click("button:has-text('Compare ticked 1 with ticked 2')")
+    visitor.page.wait_for_selector(".rs-title:text-is('Compare')")
+    visitor.settle()
+    assert "No difference." in visitor.text()
+    assert (visitor.query("run"), visitor.query("with")) == (newer, older)
+
+
 def test_buckets_of_the_real_run_have_their_known_sizes(visitor: Visitor, shared_traces: Path) -> None:
     folder = shared_traces / "amd_resnet_ddp_4rank"
     known = json.loads((folder / "expected.json").read_text())
