@@ -91,14 +91,3 @@ def test_a_table_of_an_earlier_run_does_not_stay(tmp_path: Path) -> None:
     (tmp_path / "steps.parquet").write_text("of another run")
     write_tables(report_of({0: [kernel("a", 0, 10)]}), tmp_path)
     assert not (tmp_path / "steps.parquet").exists()
-
-
-def test_nothing_half_written_is_left_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill_the_disk(_frame: pd.DataFrame, path: Path, **_options: object) -> None:
-        path.write_bytes(b"PAR1 and no more")
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pd.DataFrame, "to_parquet", fill_the_disk)
-    with pytest.raises(UsageError, match="No space left on device"):
-        write_tables(report_of({0: [kernel("a", 0, 10)]}), tmp_path)
-    assert list(tmp_path.iterdir()) == []
