@@ -35,7 +35,10 @@ def one_rank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     dist.destroy_process_group()
 
 
-class Sum(torch.nn.Module):  # type: ignore[misc]
+Module: Any = torch.nn.Module
+
+
+class Sum(Module):  # type: ignore[misc]
     """Parameters of any sizes and dtypes, used one after another."""
 
     def __init__(self, shapes: list[tuple[int, str]]) -> None:
