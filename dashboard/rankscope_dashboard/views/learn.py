@@ -10,6 +10,7 @@ import streamlit as st
 from rankscope.model.report import CollectiveRow, GroupRow, Report
 from rankscope.model.ring import Ring, plan_ring
 from rankscope.renderers.glossary import TERMS
+from rankscope.renderers.undefined import Reasons, make_path
 from rankscope.units import format_duration, format_size
 from rankscope_dashboard.lessons import LESSONS, Lesson
 from rankscope_dashboard.show import safe, show_heading, show_nothing, show_title
@@ -83,7 +84,7 @@ def _show_sum(report: Report, group: GroupRow, link_gbps: float) -> None:
         return
     same = [row for row in rows if row.size_bytes == size] or rows
     st.html(
-        f'<div class="rs-sum"><b>{safe(group.group)}</b>{_say_ring(ring, link_gbps)}{_say_measured(same)}</div>'
+        f'<div class="rs-sum"><b>{safe(group.group)}</b>{_say_ring(ring, link_gbps)}{_say_measured(report, same)}</div>'
     )
 
 
@@ -99,11 +100,13 @@ def _say_ring(ring: Ring, link_gbps: float) -> str:
     return f"<p>{safe(text)}</p>"
 
 
-def _say_measured(rows: Sequence[CollectiveRow]) -> str:
+def _say_measured(report: Report, rows: Sequence[CollectiveRow]) -> str:
     transfers = [row.transfer_ns for row in rows if row.transfer_ns is not None]
     waits = [row.wait_ns.max for row in rows if row.wait_ns is not None]
     if not transfers:
-        return f"<p>{safe('Transfer was not measured: it needs the traces of all ranks.')}</p>"
+        path = make_path("collectives", {"index": rows[0].index}, "transfer_ns")
+        reason = Reasons(report.undefined).find(path) or "it was not found on all its ranks"
+        return f"<p>{safe(f'Transfer: n/a ({reason}).')}</p>"
     waited = (
         f", after up to {format_duration(round(median(waits)))} of waiting for the last rank" if waits else ""
     )
