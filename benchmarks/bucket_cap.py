@@ -416,7 +416,7 @@ def obstacle() -> str | None:
 def parse_arguments() -> argparse.Namespace:
     """The options of the benchmark, and of one rank of it."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--quick", action="store_true", help="one rate and fewer rounds: about 2 minutes")
+    parser.add_argument("--quick", action="store_true", help="one rate and three rounds: about 4 minutes")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=3, help="measured steps per cap and round")
     parser.add_argument(
