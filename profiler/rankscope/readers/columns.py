@@ -24,6 +24,7 @@ from rankscope.readers.event_decoding import (
     to_nanoseconds,
     whole_numbers,
 )
+from rankscope.readers.growing_column import GrowingColumn
 
 _DIGITS = re.compile(r"\d{1,18}")
 
@@ -105,6 +106,17 @@ class BadEvents:
             self.first_negative = f"{event.name!r}: dur={event.dur!r}"
 
 
+_DTYPES = {
+    "start": np.int64,
+    "duration": np.int64,
+    "category": np.uint8,
+    "name": np.int32,
+    "lane": np.int32,
+    "device": np.int16,
+    "correlation": np.int64,
+    "external": np.int64,
+}
+
 ExactTimes = Callable[[], list[tuple[Number, Number]]]
 
 
@@ -125,10 +137,7 @@ class TableBuilder:
         self._lanes: list[Lane] = []
         self._host_lanes = _HostLanes(self._lanes)
         self._gpu_lanes = _GpuLanes(self._lanes)
-        self._pieces: dict[str, list[Any]] = {
-            key: []
-            for key in ("start", "duration", "category", "name", "lane", "device", "correlation", "external")
-        }
+        self._pieces = {key: GrowingColumn(dtype) for key, dtype in _DTYPES.items()}
         self._rows = 0
         self._arguments = ArgumentColumns()
 
@@ -217,12 +226,12 @@ class TableBuilder:
 
     def build(self, base_ns: int) -> TraceTable:
         """The table, sorted by start, times absolute: `base_ns` is added to every start."""
-        start = self._join("start")
+        start = self._pieces["start"].join()
         order = np.argsort(start, kind="stable")
         start = start[order]
         start += np.int64(base_ns)
         # One column after the other, so that no more than one of them is held twice.
-        columns = {key: self._join(key)[order] for key in self._pieces if key != "start"}
+        columns = {key: self._pieces[key].join()[order] for key in self._pieces if key != "start"}
         arguments = self._arguments.build(order)
         del order
         names = tuple(self._names)
@@ -245,12 +254,6 @@ class TableBuilder:
             arguments=arguments,
         )
 
-    def _join(self, key: str) -> Any:
-        pieces = self._pieces[key]
-        joined = np.concatenate(pieces) if pieces else np.empty(0, _DTYPES[key])
-        pieces.clear()
-        return joined
-
     def _classes(self, names: tuple[str, ...], category: Any, name: Any) -> Any:
         """uint8[n]: each distinct pair of category and name is classified once."""
         present = np.zeros((len(names), _NUMBER_OF_CATEGORIES), bool)
@@ -260,17 +263,6 @@ class TableBuilder:
             class_of[name_index, number] = self._classifier.classify(Category(number), names[name_index])
         return class_of[name, category]
 
-
-_DTYPES = {
-    "start": np.int64,
-    "duration": np.int64,
-    "category": np.uint8,
-    "name": np.int32,
-    "lane": np.int32,
-    "device": np.int16,
-    "correlation": np.int64,
-    "external": np.int64,
-}
 
 _NOWHERE = np.iinfo(np.int64).min
 
