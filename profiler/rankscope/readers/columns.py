@@ -106,6 +106,7 @@ class BadEvents:
             self.first_negative = f"{event.name!r}: dur={event.dur!r}"
 
 
+_SLICE_ROWS = 1 << 18
 _DTYPES = {
     "start": np.int64,
     "duration": np.int64,
@@ -257,11 +258,15 @@ class TableBuilder:
     def _classes(self, names: tuple[str, ...], category: Any, name: Any) -> Any:
         """uint8[n]: each distinct pair of category and name is classified once."""
         present = np.zeros((len(names), _NUMBER_OF_CATEGORIES), bool)
-        present[name, category] = True
+        for part in _slices(len(name)):
+            present[name[part], category[part]] = True
         class_of = np.zeros(present.shape, np.uint8)
         for name_index, number in np.argwhere(present).tolist():
             class_of[name_index, number] = self._classifier.classify(Category(number), names[name_index])
-        return class_of[name, category]
+        classes = np.empty(len(name), np.uint8)
+        for part in _slices(len(name)):
+            classes[part] = class_of[name[part], category[part]]
+        return classes
 
 
 _NOWHERE = np.iinfo(np.int64).min
@@ -294,11 +299,20 @@ def _exact_nanoseconds(texts: list[Number]) -> Int64:
 def _in_order_of_use(lane: Any, lanes: list[Lane]) -> tuple[Any, tuple[Lane, ...]]:
     """Lane numbers and lanes, renumbered by the first row of each, however the file was cut into blocks."""
     first = np.full(len(lanes), len(lane))
-    first[lane[::-1]] = np.arange(len(lane))[::-1]
+    for part in reversed(_slices(len(lane))):
+        first[lane[part][::-1]] = np.arange(part.start, part.stop)[::-1]
     order = np.argsort(first, kind="stable")
     new = np.empty(len(lanes), np.int32)
     new[order] = np.arange(len(lanes), dtype=np.int32)
-    return new[lane], tuple(lanes[i] for i in order)
+    renumbered = np.empty(len(lane), np.int32)
+    for part in _slices(len(lane)):
+        renumbered[part] = new[lane[part]]
+    return renumbered, tuple(lanes[i] for i in order)
+
+
+def _slices(length: int) -> list[slice]:
+    """Parts of a column: an index of 32 bits is copied to 64, and never the whole of it at once."""
+    return [slice(a, min(a + _SLICE_ROWS, length)) for a in range(0, length, _SLICE_ROWS)]
 
 
 def _numbers(values: list[Any]) -> Any:
