@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from rankscope.collector.recording import list_activities
 from rankscope.errors import RankscopeError
 from rankscope.model.manifest import Calibration, CalibrationPoint
 
@@ -80,13 +81,9 @@ def list_sizes(largest_bytes: int, element_bytes: int) -> list[int]:
 
 def make_profile() -> profile:
     """The profiler that times a sweep. Built before ranks meet, since building it may fail."""
-    import torch
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import profile
 
-    activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(ProfilerActivity.CUDA)
-    return profile(activities=activities)
+    return profile(activities=list_activities())
 
 
 def run_sweep(sweep: Sweep, profiler: profile) -> Calibration:

@@ -14,11 +14,10 @@ from typing import TypeVar
 from rankscope.collector.afterwards import start_afterwards
 from rankscope.collector.facts import WindowFacts
 from rankscope.collector.guard import Guard
-from rankscope.collector.joint import JointActions, JointOptions
+from rankscope.collector.joint import JointActions
 from rankscope.collector.membership import Membership
 from rankscope.collector.options import (
     ProfilerFlags,
-    RankSelection,
     parse_calibrate,
     parse_output,
     parse_ranks,
@@ -106,36 +105,32 @@ class Collector:
         self._schedule = Schedule(
             wait=wait, warmup=warmup, active=active, repeat=repeat, skip_first=skip_first
         )
-        selection, calibrate_seconds = parse_ranks(ranks), parse_calibrate(calibrate)
-        faults = [fault for fault in (selection, calibrate_seconds) if isinstance(fault, str)]
-        options = parse_output(
+        faults = self._schedule.list_faults()
+        self._selection = parse_ranks(ranks, faults)
+        calibrate_seconds = parse_calibrate(calibrate, faults)
+        self._options = parse_output(
             directory,
+            faults,
             labels=labels,
             max_trace_mb=max_trace_mb,
             stagger_seconds=stagger_seconds,
             scrub=scrub,
-            other_faults=self._schedule.list_faults() + faults,
         )
-        self._selection = selection if isinstance(selection, RankSelection) else RankSelection()
-        self._directory = options.directory
         self._flags = ProfilerFlags(
             record_shapes=record_shapes, with_stack=with_stack, profile_memory=profile_memory
         )
         self._is_off = not enabled
         if enabled:
             require_torch()
-        self._watched = WatchedModules()
-        self._membership = Membership()
-        self._saver = TraceSaver(options, self._watched, self._membership)
+        self._watched, self._membership = WatchedModules(), Membership()
+        self._saver = TraceSaver(self._options, self._watched, self._membership)
         self._joint = JointActions(
-            options=JointOptions(
-                calibrate_seconds=calibrate_seconds if isinstance(calibrate_seconds, float) else 0.0,
-                sync_clocks=sync_clocks,
-            ),
+            calibrate_seconds=calibrate_seconds,
+            sync_clocks=sync_clocks,
             selection=self._selection,
             watched=self._watched,
         )
-        self._when_done = join_actions(when_done, push, self._selection)
+        self._when_done = join_actions(when_done, push, self._selection, self._membership)
         self._guard = Guard(clean_up=self._abandon)
         self._recording: Recording | None = None
         self._attended: Window | None = None  # a window of which this rank only shares the joint actions
@@ -195,9 +190,10 @@ class Collector:
             self._plan()
             return
         # Now rather than after minutes of training: a directory that cannot be written
-        self._directory.mkdir(parents=True, exist_ok=True)
-        if not os.access(self._directory, os.W_OK | os.X_OK):
-            raise RankscopeError(f"{self._directory} cannot be written by this user")
+        directory = self._options.directory
+        directory.mkdir(parents=True, exist_ok=True)
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise RankscopeError(f"{directory} cannot be written by this user")
         self._plan()
 
     def _advance(self) -> None:
@@ -286,7 +282,7 @@ class Collector:
         is_first = self._membership.identity.rank == self._selection.first
         if window is None and action is not None and is_first and self._saver.paths:
             self._when_done = None
-            start_afterwards(action, self._directory)
+            start_afterwards(action, self._options.directory)
 
     def _end(self, *, is_interrupted: bool) -> None:
         if self._is_off:
@@ -315,7 +311,6 @@ class Collector:
     def _switch_off(self) -> None:
         self._is_off = True
         self._wake = _NEVER
-        self._starts = deque([0], maxlen=1)
 
     def _abandon(self) -> None:
         """Leave torch and DDP as they would be without the collector."""

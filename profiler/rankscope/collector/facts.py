@@ -112,6 +112,13 @@ def read_versions() -> dict[str, str]:
     return {component: version for component, version in versions.items() if version}
 
 
+def is_cuda_run() -> bool:
+    """Whether the training itself has used CUDA in this process."""
+    import torch
+
+    return torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+
+
 def read_groups(notes: list[str]) -> list[ManifestGroup]:
     """The process groups that this rank is in, in creation order; [] without torch.distributed."""
     import torch.distributed as dist

@@ -29,7 +29,7 @@ def read_identity() -> Identity:
     """The identity of this process as it can be known now, without talking to any other rank."""
     import torch.distributed as dist
 
-    local_rank = _read_number("LOCAL_RANK")
+    local_rank = read_number("LOCAL_RANK")
     if dist.is_available() and dist.is_initialized():
         return Identity(
             rank=dist.get_rank(),
@@ -38,12 +38,13 @@ def read_identity() -> Identity:
             backend=str(dist.get_backend()),
             certain=True,
         )
-    rank, world_size = _read_number("RANK"), _read_number("WORLD_SIZE")
+    rank, world_size = read_number("RANK"), read_number("WORLD_SIZE")
     if rank is None or world_size is None or rank >= world_size:
         return Identity(local_rank=local_rank)
     return Identity(rank=rank, world_size=world_size, local_rank=local_rank, certain=True)
 
 
-def _read_number(variable: str) -> int | None:
+def read_number(variable: str) -> int | None:
+    """The whole number in an environment variable; None where there is none."""
     text = os.environ.get(variable, "")
     return int(text) if text.isascii() and text.isdigit() else None

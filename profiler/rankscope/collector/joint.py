@@ -31,28 +31,23 @@ _MEMORY_SHARE = 4  # one part in so many of the free memory
 _comparisons, _sweeps = itertools.count(), itertools.count()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JointOptions:
-    """What the user asked for; both are off unless asked for.
-
-    Attributes:
-        calibrate_seconds: time that the sweep may take, in seconds; 0 for no sweep.
-        sync_clocks: whether clocks are compared at both ends of each window.
-    """
-
-    calibrate_seconds: float = 0.0
-    sync_clocks: bool = False
-
-
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class JointActions:
     """Runs the joint actions of one process and keeps what they found until a trace takes it.
 
     A fault in one of them becomes one warning and a note; that kind of action is not tried again; recording
     goes on.
+
+    Attributes:
+        calibrate_seconds: time that the sweep may take, in seconds; 0 for no sweep.
+        sync_clocks: whether clocks are compared at both ends of each window.
+        selection: the ranks that record.
+        watched: the modules whose gradients tell what to sweep.
+        notes: what could not be done since the last `take_notes`, and why.
     """
 
-    options: JointOptions
+    calibrate_seconds: float
+    sync_clocks: bool
     selection: RankSelection
     watched: WatchedModules
     notes: list[str] = field(default_factory=list)
@@ -64,22 +59,22 @@ class JointActions:
 
     def concerns(self, rank: int) -> bool:
         """Whether this rank takes part in anything, even if it does not record."""
-        return self.options.calibrate_seconds > 0 or (self.options.sync_clocks and rank == 0)
+        return self.calibrate_seconds > 0 or (self.sync_clocks and rank == 0)
 
     def compare_clocks(self) -> None:
         """Sample this rank's clock offset now, at the same step on all ranks."""
-        if self.options.sync_clocks:
+        if self.sync_clocks:
             self._run(self._clock_guard, self._compare_clocks)
 
     def calibrate(self) -> None:
         """Run the sweep, the first time that this is called."""
-        if self.options.calibrate_seconds > 0 and not self._is_calibrated:
+        if self.calibrate_seconds > 0 and not self._is_calibrated:
             self._is_calibrated = True
             self._run(self._sweep_guard, self._calibrate)
 
     def decline(self) -> None:
         """Tell ranks that wait for this one, or will, that it is not coming to the sweep."""
-        if self.options.calibrate_seconds > 0 and not self._is_calibrated:
+        if self.calibrate_seconds > 0 and not self._is_calibrated:
             self._is_calibrated = True
             self._run(self._sweep_guard, self._decline)
 
@@ -128,17 +123,20 @@ class JointActions:
             self.notes.append("no calibration: there was no process group of several ranks")
             return
         target = self.watched.find_gradients() or _assume_gradients()
-        ready, fault = _prepare(target)
-        if ready is None:
-            _find_meeting(target).decline()
-            raise RankscopeError(f"this rank could not prepare: {fault}")
+        meeting = _find_meeting(target)
+        ready = None
         try:
-            agreed_bytes = _find_meeting(target).attend(ready.offer, _MEETING_SECONDS)
-        except BaseException:
-            ready.profiler.stop()
-            raise
+            ready = _prepare(target)
+        finally:  # perhaps there is no memory, or another profiler is recording: the others need not wait
+            if ready is None:
+                meeting.decline()
+        agreed_bytes = None
+        try:
+            agreed_bytes = meeting.attend(ready.offer, _MEETING_SECONDS)
+        finally:
+            if agreed_bytes is None:
+                ready.profiler.stop()
         if agreed_bytes is None:
-            ready.profiler.stop()
             raise RankscopeError(
                 f"not all ranks of the process group came within {_MEETING_SECONDS:.0f} s with the same model and "
                 "memory to spare"
@@ -149,7 +147,7 @@ class JointActions:
             ranks=list_ranks(target.group),
             buffer=ready.buffer[: agreed_bytes // ready.buffer.element_size()],
             wanted_bytes=target.size_bytes,
-            seconds=self.options.calibrate_seconds,
+            seconds=self.calibrate_seconds,
         )
         self._calibration = run_sweep(sweep, ready.profiler)
 
@@ -166,18 +164,15 @@ class _Ready:
         return Offer(most=self.buffer.nbytes, terms=f"{self.buffer.dtype} {self.buffer.device.type}")
 
 
-def _prepare(target: Gradients) -> tuple[_Ready | None, str]:
+def _prepare(target: Gradients) -> _Ready:
     import torch
 
     sharers = count_ranks_on_host(len(list_ranks(target.group))) if target.device.type == "cpu" else 1
-    try:
-        size_bytes = min(target.size_bytes, find_free_bytes(target.device) // (_MEMORY_SHARE * sharers))
-        buffer = torch.zeros(size_bytes // target.dtype.itemsize, dtype=target.dtype, device=target.device)
-        profiler = make_profile()
-        profiler.start()
-    except RuntimeError as fault:  # no memory, or another profiler is recording
-        return None, str(fault)
-    return _Ready(buffer=buffer, profiler=profiler), ""
+    size_bytes = min(target.size_bytes, find_free_bytes(target.device) // (_MEMORY_SHARE * sharers))
+    buffer = torch.zeros(size_bytes // target.dtype.itemsize, dtype=target.dtype, device=target.device)
+    profiler = make_profile()
+    profiler.start()
+    return _Ready(buffer=buffer, profiler=profiler)
 
 
 def _find_meeting(target: Gradients) -> Meeting:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rankscope.collector.identity import read_number
 
 if TYPE_CHECKING:
     import torch
@@ -35,5 +36,4 @@ def find_free_bytes(device: torch.device) -> int:
 
 def count_ranks_on_host(world_size: int) -> int:
     """Ranks that share this host's memory: as torchrun says, else all of them."""
-    text = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else world_size
+    return read_number("LOCAL_WORLD_SIZE") or world_size

@@ -102,27 +102,26 @@ def require_torch() -> None:
 
 def parse_output(
     directory: str | os.PathLike[str],
+    faults: list[str],
     *,
     labels: Mapping[str, object] | None,
     max_trace_mb: float | None,
     stagger_seconds: float | None,
     scrub: bool,
-    other_faults: Iterable[str] = (),
 ) -> OutputOptions:
     """The output options.
 
     Args:
         directory: folder of the run.
+        faults: those found in other options, to be named in the same error.
         labels: free facts; keys and values become text.
         max_trace_mb: largest compressed trace in MiB.
         stagger_seconds: time in seconds over which ranks spread their writing.
         scrub: whether host names and paths are taken out.
-        other_faults: faults found in other options, to be named in the same error.
 
     Raises:
         UsageError: one or more options make no sense; all are named.
     """
-    faults = list(other_faults)
     if "://" in os.fspath(directory):
         faults.append(
             f"directory must be a folder of a file system, not {os.fspath(directory)!r}: collect locally, "
@@ -143,39 +142,40 @@ def parse_output(
     )
 
 
-def parse_calibrate(calibrate: bool | float) -> float | str:
-    """Seconds that calibration may take, 0 for none, or a text that says why `calibrate` means none.
+def parse_calibrate(calibrate: bool | float, faults: list[str]) -> float:
+    """Seconds that calibration may take, 0 for none; what makes no sense is added to `faults`.
 
-    >>> parse_calibrate(True), parse_calibrate(10), parse_calibrate(False)
-    (3.0, 10.0, 0.0)
+    >>> [parse_calibrate(value, []) for value in (True, 10, False)]
+    [3.0, 10.0, 0.0]
     """
     if isinstance(calibrate, bool):
         return _CALIBRATE_SECONDS if calibrate else 0.0
     if not (0 < calibrate <= _CALIBRATE_SECONDS_MOST):
-        return f"calibrate must be True, False, or seconds up to {_CALIBRATE_SECONDS_MOST:.0f}, not {calibrate!r}"
+        faults.append(
+            f"calibrate must be True, False, or seconds up to {_CALIBRATE_SECONDS_MOST:.0f}, not {calibrate!r}"
+        )
     return float(calibrate)
 
 
-def parse_ranks(ranks: Iterable[int] | int | None) -> RankSelection | str:
-    """The selection that `ranks` means, or a text that says why it means none.
+def parse_ranks(ranks: Iterable[int] | int | None, faults: list[str]) -> RankSelection:
+    """The selection that `ranks` means; what makes no sense is added to `faults`.
 
-    >>> parse_ranks(8)
-    RankSelection(every=8, named=None)
-    >>> parse_ranks([])
-    'ranks must name at least one rank, or be None for all'
+    >>> parse_ranks(8, faults := []), faults
+    (RankSelection(every=8, named=None), [])
+    >>> parse_ranks([], faults), faults
+    (RankSelection(every=1, named=None), ['ranks must name at least one rank, or be None for all'])
     """
     if ranks is None:
         return RankSelection()
     if isinstance(ranks, int):
-        return (
-            RankSelection(every=ranks)
-            if ranks >= 1
-            else f"ranks={ranks} must be at least 1 (every n-th rank)"
-        )
+        if ranks >= 1:
+            return RankSelection(every=ranks)
+        faults.append(f"ranks={ranks} must be at least 1 (every n-th rank)")
+        return RankSelection()
     named = frozenset(ranks)
-    if not named:
-        return "ranks must name at least one rank, or be None for all"
     wrong = [rank for rank in named if not isinstance(rank, int) or rank < 0]
     if wrong:
-        return f"ranks must be whole numbers from 0, not {wrong!r}"
-    return RankSelection(named=named)
+        faults.append(f"ranks must be whole numbers from 0, not {wrong!r}")
+    elif not named:
+        faults.append("ranks must name at least one rank, or be None for all")
+    return RankSelection() if wrong or not named else RankSelection(named=named)

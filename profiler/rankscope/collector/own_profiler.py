@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from rankscope.collector.facts import WindowFacts, read_clocks
 from rankscope.collector.guard import Guard
-from rankscope.collector.joint import JointActions, JointOptions
+from rankscope.collector.joint import JointActions
 from rankscope.collector.membership import Membership
 from rankscope.collector.options import RankSelection, parse_calibrate, parse_output, require_torch
 from rankscope.collector.saving import TraceSaver
 from rankscope.collector.watching import WatchedModules
+from rankscope.model.manifest import ClockSample
 
 if TYPE_CHECKING:
     from torch.profiler import profile
@@ -53,55 +55,64 @@ def on_trace_ready(
         UsageError: an option makes no sense.
         RankscopeError: torch cannot be imported.
     """
-    calibrate_seconds = parse_calibrate(calibrate)
+    faults: list[str] = []
+    calibrate_seconds = parse_calibrate(calibrate, faults)
     options = parse_output(
         directory,
+        faults,
         labels=labels,
         max_trace_mb=max_trace_mb,
         stagger_seconds=stagger_seconds,
         scrub=scrub,
-        other_faults=[calibrate_seconds] if isinstance(calibrate_seconds, str) else [],
     )
     require_torch()
     watched = WatchedModules()
-    saver = TraceSaver(options, watched, Membership())
     guard = Guard(clean_up=lambda: None)
-    joint = JointActions(
-        options=JointOptions(
-            calibrate_seconds=calibrate_seconds if isinstance(calibrate_seconds, float) else 0.0,
-            sync_clocks=sync_clocks,
-        ),
-        selection=RankSelection(),
-        watched=watched,
-    )
     for one in _list_models(model):
         guard.run(partial(watched.add, one))
-    opening = [read_clocks()]
+    windows = _Windows(
+        saver=TraceSaver(options, watched, Membership()),
+        joint=JointActions(
+            calibrate_seconds=calibrate_seconds,
+            sync_clocks=sync_clocks,
+            selection=RankSelection(),
+            watched=watched,
+        ),
+    )
+    return lambda profiler: guard.run(lambda: windows.save(profiler))
 
-    def save_window(profiler: profile) -> None:
-        clock_samples = [opening[0], read_clocks()]
+
+@dataclass(slots=True, kw_only=True)
+class _Windows:
+    """The windows of one profiler; `opened` is what the clocks said when the next one began."""
+
+    saver: TraceSaver
+    joint: JointActions
+    opened: ClockSample = field(default_factory=read_clocks)
+
+    def save(self, profiler: profile) -> None:
+        """Write the window that has just ended."""
+        clock_samples = [self.opened, read_clocks()]
         is_together = sys.exc_info()[0] is None  # a rank that is leaving with an exception leaves alone
         if is_together:
-            joint.compare_clocks()
+            self.joint.compare_clocks()
 
         def export(path: str) -> None:
             profiler.export_chrome_trace(path)
             if is_together:
-                joint.calibrate()
+                self.joint.calibrate()
 
         def describe() -> WindowFacts:
             return WindowFacts(
-                index=len(saver.paths),
+                index=len(self.saver.paths),
                 clock_samples=clock_samples,
-                notes=[_NO_STEP_TIMES, *joint.take_notes()],
-                clock_offsets=joint.take_offsets(),
-                calibration=joint.take_calibration(),
+                notes=[_NO_STEP_TIMES, *self.joint.take_notes()],
+                clock_offsets=self.joint.take_offsets(),
+                calibration=self.joint.take_calibration(),
             )
 
-        saver.save(export, describe, is_urgent=not is_together)
-        opening[0] = clock_samples[-1]
-
-    return lambda profiler: guard.run(lambda: save_window(profiler))
+        self.saver.save(export, describe, is_urgent=not is_together)
+        self.opened = clock_samples[-1]
 
 
 def _list_models(model: object) -> list[object]:

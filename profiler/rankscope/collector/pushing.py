@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankscope.collector.identity import read_identity
+from rankscope.collector.membership import Membership
 from rankscope.collector.options import RankSelection
 from rankscope.collector.warning import warn
 
@@ -45,16 +45,15 @@ class Push:
     wait_seconds: float = 120.0
     patience_seconds: float = 300.0
 
-    def send(self, directory: Path, selection: RankSelection) -> PushedRun:
-        """Wait for the traces of all ranks that record, then send them.
+    def send(self, directory: Path, ranks: Collection[int]) -> PushedRun:
+        """Wait for the traces of `ranks`, all that record, then send every trace.
 
         Raises:
             RankscopeError: the dashboard refuses the run or cannot be reached.
         """
         from rankscope.upload import Destination, push_run
 
-        wanted = {rank for rank in range(read_identity().world_size) if selection.includes(rank)}
-        missing = _wait_for(directory, wanted, self.wait_seconds)
+        missing = _wait_for(directory, set(ranks), self.wait_seconds)
         if missing:
             shown = ", ".join(map(str, sorted(missing)[:8]))
             warn(f"The run is pushed without rank(s) {shown}: no trace after {self.wait_seconds:.0f} s.")
@@ -72,7 +71,10 @@ class Push:
 
 
 def join_actions(
-    when_done: Callable[[Path], object] | None, push: Push | str | None, selection: RankSelection
+    when_done: Callable[[Path], object] | None,
+    push: Push | str | None,
+    selection: RankSelection,
+    membership: Membership,
 ) -> Callable[[Path], object] | None:
     """What to do after the last window: the user's own action, then the push; None for neither."""
     if push is None:
@@ -82,7 +84,9 @@ def join_actions(
     def act(directory: Path) -> None:
         if when_done is not None:
             when_done(directory)
-        wanted.send(directory, selection)
+        # Not asked of torch: by now the process group may be gone
+        world_size = membership.identity.world_size
+        wanted.send(directory, [rank for rank in range(world_size) if selection.includes(rank)])
 
     return act
 

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING
 
-from rankscope.collector.facts import read_clocks
+from rankscope.collector.facts import is_cuda_run, read_clocks
 from rankscope.collector.options import ProfilerFlags
 from rankscope.collector.schedule import Window
 from rankscope.collector.watching import WatchedModules
@@ -14,7 +14,7 @@ from rankscope.errors import RankscopeError
 from rankscope.model.manifest import ClockSample
 
 if TYPE_CHECKING:
-    from torch.profiler import ProfilerAction, profile
+    from torch.profiler import ProfilerAction, ProfilerActivity, profile
 
 _SELF_DESCRIBING_KERNELS = (2, 12)  # first torch whose NCCL kernels carry sequence number and sizes
 _DEVICE_PATIENCE_SECONDS = 10.0
@@ -93,7 +93,7 @@ def make_profile(window: Window, flags: ProfilerFlags) -> profile:
         RankscopeError: another profiler is recording, which a second one would end without a word.
     """
     import torch
-    from torch.profiler import ProfilerActivity, profile
+    from torch.profiler import profile
 
     is_profiling = getattr(torch.autograd, "_profiler_enabled", lambda: False)  # not public, as old as Kineto
     if is_profiling():
@@ -101,17 +101,22 @@ def make_profile(window: Window, flags: ProfilerFlags) -> profile:
             "another torch.profiler is recording in this process; keep it and give it "
             "rankscope.on_trace_ready(directory) instead of using a Collector"
         )
-    activities = [ProfilerActivity.CPU]
-    if torch.cuda.is_available():
-        activities.append(ProfilerActivity.CUDA)
     shapes = needs_shapes() if flags.record_shapes is None else flags.record_shapes
     return profile(
-        activities=activities,
+        activities=list_activities(),
         schedule=lambda step: _choose_action(window, step),
         record_shapes=shapes,
         with_stack=flags.with_stack,
         profile_memory=flags.profile_memory,
     )
+
+
+def list_activities() -> list[ProfilerActivity]:
+    """What torch records in this process: the CPU, and GPUs where there are any."""
+    import torch
+    from torch.profiler import ProfilerActivity
+
+    return [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if torch.cuda.is_available() else [])]
 
 
 def needs_shapes() -> bool:
@@ -153,7 +158,7 @@ def _wait_for_device() -> None:
     """
     import torch
 
-    if not (torch.cuda.is_available() and torch.cuda.is_initialized()):  # type: ignore[no-untyped-call]
+    if not is_cuda_run():
         return
     waiter = threading.Thread(target=_synchronize, args=(torch.cuda.current_device(),), daemon=True)
     waiter.start()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from rankscope.collector.facts import WindowFacts, build_manifest
+from rankscope.collector.facts import WindowFacts, build_manifest, is_cuda_run
 from rankscope.collector.membership import Membership
 from rankscope.collector.options import OutputOptions
 from rankscope.collector.trace_file import SavedTrace, save_trace
@@ -90,10 +90,3 @@ class TraceSaver:
         if kind not in self._said:
             self._said.add(kind)
             warn(message)
-
-
-def is_cuda_run() -> bool:
-    """Whether the training itself has used CUDA in this process."""
-    import torch
-
-    return torch.cuda.is_available() and torch.cuda.is_initialized()  # type: ignore[no-untyped-call]

@@ -11,7 +11,6 @@ import pytest
 from rankscope.collector import Collector, on_trace_ready
 from rankscope.collector.options import (
     OutputOptions,
-    RankSelection,
     parse_calibrate,
     parse_output,
     parse_ranks,
@@ -21,32 +20,32 @@ from rankscope.errors import RankscopeError, UsageError
 
 def _options(max_trace_mb: float | None = None, stagger_seconds: float | None = None) -> OutputOptions:
     return parse_output(
-        "runs/a", labels=None, scrub=False, max_trace_mb=max_trace_mb, stagger_seconds=stagger_seconds
+        "runs/a", [], labels=None, scrub=False, max_trace_mb=max_trace_mb, stagger_seconds=stagger_seconds
     )
 
 
 def test_none_means_all_ranks() -> None:
-    selection = parse_ranks(None)
-    assert isinstance(selection, RankSelection)
+    selection = parse_ranks(None, [])
     assert selection.is_everyone
     assert selection.includes(4711)
 
 
 def test_a_number_means_every_nth_rank() -> None:
-    selection = parse_ranks(8)
-    assert isinstance(selection, RankSelection)
+    selection = parse_ranks(8, [])
     assert [rank for rank in range(20) if selection.includes(rank)] == [0, 8, 16]
 
 
 def test_a_list_names_the_ranks() -> None:
-    selection = parse_ranks([0, 7])
-    assert isinstance(selection, RankSelection)
+    selection = parse_ranks([0, 7], [])
     assert [rank for rank in range(20) if selection.includes(rank)] == [0, 7]
 
 
 @pytest.mark.parametrize("ranks", [0, -2, [], [-1], ["0"]])
 def test_ranks_that_mean_nothing_are_refused(ranks: int | list[int]) -> None:
-    assert isinstance(parse_ranks(ranks), str)
+    faults: list[str] = []
+    assert parse_ranks(ranks, faults).is_everyone
+    assert len(faults) == 1
+    assert faults[0].startswith("ranks")
 
 
 def test_every_wrong_option_is_named_in_one_error(tmp_path: Path) -> None:
@@ -98,7 +97,7 @@ def test_a_disabled_collector_needs_no_torch(monkeypatch: pytest.MonkeyPatch, tm
 
 
 def test_calibration_may_be_given_its_time() -> None:
-    assert [parse_calibrate(value) for value in (False, True, 10, 0.5)] == [0.0, 3.0, 10.0, 0.5]
+    assert [parse_calibrate(value, []) for value in (False, True, 10, 0.5)] == [0.0, 3.0, 10.0, 0.5]
 
 
 @pytest.mark.parametrize("calibrate", [0, -1, 301, math.nan, math.inf])

@@ -9,6 +9,8 @@ import pytest
 
 from rankscope import upload
 from rankscope.collector import Push, RankscopeWarning
+from rankscope.collector.identity import Identity
+from rankscope.collector.membership import Membership
 from rankscope.collector.options import RankSelection
 from rankscope.collector.pushing import _traces, _wait_for, join_actions
 from rankscope.upload import Destination, PushedRun
@@ -45,12 +47,12 @@ def test_it_waits_for_the_last_window_of_every_rank(tmp_path: Path) -> None:
 
 
 def test_nothing_to_do_is_nothing_done() -> None:
-    assert join_actions(None, None, EVERYONE) is None
+    assert join_actions(None, None, EVERYONE, Membership()) is None
 
     def act(_directory: Path) -> None:
         """Do nothing."""
 
-    assert join_actions(act, None, EVERYONE) is act
+    assert join_actions(act, None, EVERYONE, Membership()) is act
 
 
 @pytest.fixture
@@ -69,7 +71,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 def test_the_users_action_comes_first_then_the_push(tmp_path: Path, sent: list[object]) -> None:
     write(tmp_path, "rank_00000.0.pt.trace.json.gz", "notes.json")
-    action = join_actions(lambda _directory: sent.append("mine"), "http://there", EVERYONE)
+    action = join_actions(lambda _directory: sent.append("mine"), "http://there", EVERYONE, Membership())
     assert action is not None
     action(tmp_path)
     fields = {"name": tmp_path.name, "tags": {}, "keep_traces": True}
@@ -81,19 +83,29 @@ def test_the_token_comes_from_the_environment_unless_given(
 ) -> None:
     write(tmp_path, "rank_00000.0.pt.trace.json.gz")
     monkeypatch.setenv("RANKSCOPE_TOKEN", "from outside")
-    Push(to="x").send(tmp_path, EVERYONE)
-    Push(to="x", token="given").send(tmp_path, EVERYONE)  # noqa: S106
+    Push(to="x").send(tmp_path, [0])
+    Push(to="x", token="given").send(tmp_path, [0])  # noqa: S106
     assert [call[2] for call in sent if isinstance(call, tuple)] == ["from outside", "given"]
 
 
-def test_ranks_that_never_write_are_named(
-    tmp_path: Path, sent: list[object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "4")
+def test_ranks_that_never_write_are_named(tmp_path: Path, sent: list[object]) -> None:
     write(tmp_path, "rank_00000.0.pt.trace.json.gz", "rank_00002.0.pt.trace.json.gz")
     push = Push(to="x", wait_seconds=0.0)
     with pytest.warns(RankscopeWarning, match=r"without rank\(s\) 1, 3"):
-        push.send(tmp_path, EVERYONE)
-    push.send(tmp_path, RankSelection(every=2))  # those that record are all there: no warning
+        push.send(tmp_path, range(4))
+    push.send(tmp_path, [0, 2])  # those that record are all there: no warning
     assert len(sent) == 2
+
+
+def test_the_ranks_that_record_are_known_after_the_process_group_is_gone(
+    tmp_path: Path, sent: list[object]
+) -> None:
+    write(tmp_path, "rank_00000.0.pt.trace.json.gz")
+    membership = Membership()
+    membership.identity = Identity(rank=0, world_size=6, backend="gloo", certain=True)
+    push = Push(to="x", wait_seconds=0.0)
+    action = join_actions(None, push, RankSelection(every=2), membership)
+    assert action is not None
+    with pytest.warns(RankscopeWarning, match=r"without rank\(s\) 2, 4: no trace"):
+        action(tmp_path)
+    assert len(sent) == 1

@@ -139,6 +139,25 @@ def test_reading_back_wants_the_facts_the_end_and_every_byte(text: str, tmp_path
         verify(path, expected_bytes)
 
 
+def test_bytes_that_changed_on_the_way_get_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(source: IO[bytes], target: IO[bytes], length: int) -> None:
+        data = source.read()
+        target.write(data[:40] + b"\xff" * 20 + data[60:])
+
+    monkeypatch.setattr(shutil, "copyfileobj", change)
+    with pytest.raises(RankscopeError, match="could not be read back"):
+        _save(_export(EVENT), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_end_that_falls_between_two_chunks_is_an_end(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json.gz"
+    text = '{"rankscope": {}, "pad": "'
+    text += "x" * ((1 << 20) - len(text) - 2) + '"}'  # the newline after it is a chunk of its own
+    path.write_bytes(gzip.compress(f"{text}\n".encode()))
+    verify(path, len(text) + 1)
+
+
 def test_a_trace_above_the_limit_is_dropped(tmp_path: Path) -> None:
     noise = [EVENT.replace("aten::add", os.urandom(500).hex()) for _ in range(100)]  # 50 kB compressed
     with pytest.raises(RankscopeError, match=r"max_trace_mb \(9\.77 KiB\)"):
