@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -30,6 +31,23 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 def _slug(heading: str) -> str:
     return re.sub(r"[^a-z0-9 _-]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def test_what_the_readme_shows_is_what_the_command_prints() -> None:
+    """Every line of the block, in order; `...` stands for lines left out."""
+    block = re.search(r"```\n\$ rankscope (.+)\n((?:.*\n)*?)```", (ROOT / "README.md").read_text())
+    assert block is not None
+    done = subprocess.run(
+        [sys.executable, "-m", "rankscope.cli.main", *block[1].split(), "--no-cache"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1"},
+    )
+    printed = iter(line.rstrip() for line in done.stdout.splitlines())
+    for line in block[2].splitlines():
+        assert line == "..." or any(line.rstrip() == other for other in printed), line
 
 
 def test_every_command_that_the_readme_names_exists() -> None:
