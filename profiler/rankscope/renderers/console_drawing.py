@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from io import StringIO
 
 from rich import box
@@ -19,8 +20,10 @@ INDENT = 2
 NOTHING = Text("")
 """A section that is left out."""
 
-_COLUMN_GAP = 3
+_GAP = 3
+_NARROW_GAP = 2
 _SHORTEST_TEXT = 20
+_LONGEST_WORD = 30
 
 # A number is not parted from its unit at the end of a line. Rich breaks at a no-break space too, so a
 # private character stands in until the lines are made; inert text holds none.
@@ -65,7 +68,7 @@ def print_sections(sections: Iterable[RenderableType], *, width: int, color: boo
 
 def draw_text(text: str, style: str = "") -> Text:
     """Text made inert, whose numbers keep their units."""
-    return Text(bind_units(make_inert(text, MESSAGE_LIMIT), _NO_BREAK), style=style)
+    return Text(_bind(make_inert(text, MESSAGE_LIMIT)), style=style)
 
 
 def draw_title(text: str) -> Text:
@@ -95,44 +98,75 @@ def draw_table(table: Table, width: int) -> RenderableType:
     """A table with its title and notes; `NOTHING` without rows."""
     if not table.rows:
         return NOTHING
-    columns = _choose_columns(table, width - INDENT)
-    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_edge=False)
-    for index, label in columns:
-        is_number = table.columns[index].numeric
+    columns, gap = _choose_columns(table, width - INDENT)
+    grid = Grid(box=box.SIMPLE_HEAD, padding=(0, 1, 0, gap - 2), pad_edge=False, show_edge=False)
+    for column in columns:
         grid.add_column(
-            label,
-            justify="right" if is_number else "left",
-            no_wrap=is_number,
+            column.label,
+            justify="right" if table.columns[column.index].numeric else "left",
+            width=column.width,
             overflow="fold",
             header_style="",
         )
     for row in table.rows:
-        grid.add_row(*(_draw_cell(row[index]) for index, _ in columns))
-    return Group(draw_title(table.title), Padding(grid, (0, 0, 0, INDENT)), *draw_notes(table.notes))
+        grid.add_row(*(_draw_cell(row[column.index]) for column in columns))
+    shown = {column.index for column in columns}
+    lost = [c.label for index, c in enumerate(table.columns) if index not in shown and not c.wide]
+    notes = [*table.notes, *([f"No room for: {', '.join(lost)}."] if lost else [])]
+    return Group(draw_title(table.title), Padding(grid, (0, 0, 0, INDENT)), *draw_notes(notes))
 
 
-def _choose_columns(table: Table, space: int) -> list[tuple[int, str]]:
-    """Index and heading of the columns that fit, so that no number is ever cut.
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A column that is shown: its place in the table, its heading, and its width with no line folded."""
 
-    Headings are shortened first, then columns that can be spared are left out, the last one first.
+    index: int
+    label: str
+    width: int
+    comfortable: int
+    """Width below which columns that can be spared are left out; less than `width` only where text may be folded."""
+    least: int
+    """Width that folds between words only (but for long ones), and cuts no number."""
+
+
+def _choose_columns(table: Table, space: int) -> tuple[list[_Shown], int]:
+    """The columns that fit, with widths that do, and the gap between them, so that no number is ever cut.
+
+    Headings are shortened first, then columns that can be spared are left out, the last one first; then gaps become
+    narrower and text is folded between words; at the very last other columns are left out, all but the first.
     """
-    choice = [(index, column.label) for index, column in enumerate(table.columns)]
-    if _measure_columns(table, choice) > space:
-        choice = [(index, column.short or column.label) for index, column in enumerate(table.columns)]
-    for index in reversed(range(len(table.columns))):
-        if table.columns[index].wide and _measure_columns(table, choice) > space:
-            choice = [(kept, label) for kept, label in choice if kept != index]
-    return choice
+
+    def is_wider(gap: int, widths: Iterable[int]) -> bool:
+        return sum(width + gap for width in widths) - gap > space
+
+    choice = [_measure_column(table, index, column.label) for index, column in enumerate(table.columns)]
+    if is_wider(_GAP, (column.comfortable for column in choice)):
+        choice = [_measure_column(table, i, c.short or c.label) for i, c in enumerate(table.columns)]
+    for column in reversed(choice):
+        if table.columns[column.index].wide and is_wider(_GAP, (kept.comfortable for kept in choice)):
+            choice = [kept for kept in choice if kept is not column]
+    gap = _NARROW_GAP if is_wider(_GAP, (column.comfortable for column in choice)) else _GAP
+    while len(choice) > 1 and is_wider(gap, (column.least for column in choice)):
+        choice.pop()
+    while is_wider(gap, (column.width for column in choice)):
+        widest = max(choice, key=lambda column: (column.width > column.least, column.width))
+        narrower = replace(widest, width=widest.width - 1)
+        choice = [narrower if column is widest else column for column in choice]
+    return choice, gap
 
 
-def _measure_columns(table: Table, columns: Sequence[tuple[int, str]]) -> int:
-    total = -_COLUMN_GAP
-    for index, label in columns:
-        longest = max(cell_len(text) for text in (label, *(row[index].text for row in table.rows)))
-        # Text can be folded, numbers cannot.
-        total += _COLUMN_GAP + (longest if table.columns[index].numeric else min(longest, _SHORTEST_TEXT))
-    return total
+def _measure_column(table: Table, index: int, label: str) -> _Shown:
+    texts = [label, *(_bind(row[index].text) for row in table.rows)]
+    longest = max(cell_len(text) for text in texts)
+    if table.columns[index].numeric:
+        return _Shown(index, label, longest, longest, longest)
+    word = max((cell_len(word) for text in texts for word in text.split()), default=0)
+    return _Shown(index, label, longest, min(longest, _SHORTEST_TEXT), min(word, _LONGEST_WORD))
 
 
 def _draw_cell(cell: Cell) -> Text:
-    return Text(cell.text, style="dim" if cell.reason is not None else "")
+    return Text(_bind(cell.text), style="dim" if cell.reason is not None else "")
+
+
+def _bind(text: str) -> str:
+    return bind_units(text, _NO_BREAK)

@@ -6,6 +6,8 @@ import re
 import pytest
 
 from rankscope.model.report import Finding, GroupRow, ProblemRow
+from rankscope.renderers.console_drawing import draw_table, print_sections
+from rankscope.renderers.tables import Cell, Column, finish_table
 from rankscope.renderers.to_console import render_console
 
 from .conftest import MakeRank, MakeReport, MakeStep
@@ -50,6 +52,24 @@ def test_no_line_is_longer_than_the_terminal_and_no_number_is_cut(
         (row,) = [line for line in text.splitlines() if line.split()[:1] == ["1023"]]
         assert row.count("123 ms") == 5
         assert "100.0 %" in row
+
+
+@pytest.mark.parametrize("width", [24, 40, 55, 69, 70, 80, 100, 120])
+def test_a_number_is_whole_or_its_column_is_named(width: int) -> None:
+    """None can be spared: 7 for the longest word, 9 + 5 x 8 for numbers, 6 narrow gaps of 2 and the indent: 70."""
+    numbers = ["12.7 GB/s", "1.01 MiB", "3.00 ms", "87.0 us", "11.6 %", "100 ms"]
+    labels = [f"Figure {letter}" for letter in "ABCDEF"]
+    columns = [Column(label="What", numeric=False), *(Column(label=label) for label in labels)]
+    cells = [Cell(text="a long name of several words"), *(Cell(text=number) for number in numbers)]
+    table = finish_table("Buckets", columns, [cells, cells])
+    text = print_sections([draw_table(table, width)], width=width, color=False)
+    assert max(len(line) for line in text.splitlines()) <= width
+    grid, _, note = text.partition("No room for: ")
+    for label, number in zip(labels, numbers, strict=True):
+        is_shown = label in grid
+        assert grid.count(number) == 2 * is_shown
+        assert (label in " ".join(note.split())) != is_shown
+    assert ("Figure F" in grid) == (width >= 70)
 
 
 def test_columns_are_left_out_where_there_is_no_room(make_report: MakeReport) -> None:
