@@ -125,8 +125,10 @@ class _Shown:
     width: int
     comfortable: int
     """Width below which columns that can be spared are left out; less than `width` only where text may be folded."""
+    longest_word: int
+    """Width that folds between words only, but for very long ones."""
     least: int
-    """Width that folds between words only (but for long ones), and cuts no number."""
+    """Width that cuts no number, and folds words where there is no other way."""
 
 
 def _choose_columns(table: Table, space: int) -> tuple[list[_Shown], int]:
@@ -149,7 +151,7 @@ def _choose_columns(table: Table, space: int) -> tuple[list[_Shown], int]:
     while len(choice) > 1 and is_wider(gap, (column.least for column in choice)):
         choice.pop()
     while is_wider(gap, (column.width for column in choice)):
-        widest = max(choice, key=lambda column: (column.width > column.least, column.width))
+        widest = max(choice, key=lambda c: (c.width > c.longest_word, c.width > c.least, c.width))
         narrower = replace(widest, width=widest.width - 1)
         choice = [narrower if column is widest else column for column in choice]
     return choice, gap
@@ -159,9 +161,10 @@ def _measure_column(table: Table, index: int, label: str) -> _Shown:
     texts = [label, *(_bind(row[index].text) for row in table.rows)]
     longest = max(cell_len(text) for text in texts)
     if table.columns[index].numeric:
-        return _Shown(index, label, longest, longest, longest)
+        return _Shown(index, label, longest, longest, longest, longest)
     word = max((cell_len(word) for text in texts for word in text.split()), default=0)
-    return _Shown(index, label, longest, min(longest, _SHORTEST_TEXT), min(word, _LONGEST_WORD))
+    comfortable, least = min(longest, _SHORTEST_TEXT), min(word, _SHORTEST_TEXT)
+    return _Shown(index, label, longest, comfortable, min(word, _LONGEST_WORD), least)
 
 
 def _draw_cell(cell: Cell) -> Text:
