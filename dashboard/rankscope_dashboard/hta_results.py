@@ -1,15 +1,12 @@
-"""What HolisticTraceAnalysis answers about a run, as tables; and why its overlap differs from ours."""
+"""What HolisticTraceAnalysis answers about a run, as tables."""
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rankscope.bridge_hta import to_hta
+from rankscope.bridge_hta import explain_overlap, measure_critical_path, quiet
 from rankscope.model.report import Report
 from rankscope.model.run import Run
 from rankscope.renderers.tables import (
@@ -43,81 +40,43 @@ _BOUND_WORDS = {
 }
 
 
-class HtaFault(Exception):  # noqa: N818 - a fault of HTA's, told to the visitor
-    """HTA could not answer; the text says why."""
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """HTA's warnings and faults do not leave here, but as one `HtaFault`."""
-    logger = logging.getLogger("hta")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except Exception as fault:
-        # HTA gives up on traces that it does not foresee by whatever its code happens to raise.
-        raise HtaFault(f"HTA gave up on this run: {type(fault).__name__}: {fault}") from fault
-    finally:
-        logger.setLevel(level)
-
-
 def compare_overlap(run: Run, report: Report) -> Table:
-    """A row per rank: our overlap of the whole recording, HTA's, and what makes the difference, in percentage points.
-
-    HTA leaves out the last step, rounds every event to whole microseconds, and looks at nothing before the first and
-    after the last step marker. The first two can be asked of it not to; what then remains is the third.
-    """
-    ours = {row.rank: row.overlap_ratio for row in report.ranks}
-    usual, with_last, exact = (
-        _ask_overlap(run, include_last_profiler_step=last, exact=exact)
-        for last, exact in ((False, False), (True, False), (True, True))
-    )
+    """A row per rank: our overlap of the whole recording, HTA's, and what makes the difference in points."""
     columns = [
         Column(label="Rank"),
         Column(label="rankscope"),
         Column(label="HTA"),
         Column(label="Last step left out"),
         Column(label="Whole microseconds"),
-        Column(label="Only between step markers"),
+        Column(label="Launch not recorded"),
     ]
     rows = [
         [
-            Cell(text=str(rank), value=rank),
-            ratio_cell(ours[rank], "no communication"),
-            ratio_cell(usual.get(rank), "HTA finds no communication on a device"),
-            _change(with_last.get(rank), usual.get(rank)),
-            _change(exact.get(rank), with_last.get(rank)),
-            _change(ours[rank], exact.get(rank)),
+            Cell(text=str(row.rank), value=row.rank),
+            ratio_cell(row.ours, "no communication"),
+            ratio_cell(row.theirs, "HTA finds no communication on a device"),
+            _points_cell(row.last_step),
+            _points_cell(row.whole_microseconds),
+            _points_cell(row.unknown_launch),
         ]
-        for rank in sorted(ours)
+        for row in explain_overlap(run, report)
     ]
     notes = [
-        "Added to HTA's figure the last three columns give ours: each is what one habit of HTA's makes. rankscope "
+        "Added to HTA's figure the last three columns give ours: each is what one habit of HTA's makes. The last "
+        "one leaves out kernels whose launch was not recorded. rankscope "
         "measures the whole recording to the nanosecond."
     ]
     return finish_table("Overlap beside ours", columns, rows, notes)
 
 
-def _ask_overlap(run: Run, **options: bool) -> dict[int, float | None]:
-    with _quiet():
-        frame = to_hta(run, **options).get_comm_comp_overlap(visualize=False)
-        pairs = zip(frame["rank"].tolist(), frame["comp_comm_overlap_pctg"].tolist(), strict=True)
-        return {int(rank): None if math.isnan(percent) else percent / 100 for rank, percent in pairs}
-
-
-def _change(after: float | None, before: float | None) -> Cell:
-    if after is None or before is None:
-        return number_cell(None, str, "one of the figures has no value")
-    change = round(100 * (after - before), 2) + 0.0  # no "-0.00"
-    return Cell(text=f"{change:+.2f} pp", value=change)
+def _points_cell(difference: float | None) -> Cell:
+    points = None if difference is None else round(100 * difference, 2) + 0.0  # no "-0.00"
+    return number_cell(points, lambda value: f"{value:+.2f} pp", "one of the figures has no value")
 
 
 def list_idle_time(analysis: TraceAnalysis, ranks: list[int]) -> Table:
     """Idle time of each stream by its reason."""
-    with _quiet():
+    with quiet():
         frame, _ = analysis.get_idle_time_breakdown(ranks=ranks, visualize=False)
         rows = [
             [
@@ -141,7 +100,7 @@ def list_idle_time(analysis: TraceAnalysis, ranks: list[int]) -> Table:
 
 def list_kernels(analysis: TraceAnalysis) -> Table:
     """The kernels that take longest, by kind and rank."""
-    with _quiet():
+    with quiet():
         _, frame = analysis.get_gpu_kernel_breakdown(visualize=False, num_kernels=_KERNELS)
         rows = [
             [
@@ -165,7 +124,7 @@ def list_kernels(analysis: TraceAnalysis) -> Table:
 
 def list_queues(analysis: TraceAnalysis, ranks: list[int]) -> Table:
     """How many kernels wait in the queue of each stream."""
-    with _quiet():
+    with quiet():
         frame = analysis.get_queue_length_summary(ranks=ranks)
         found = [] if frame is None else list(frame["queue_length"].iterrows())
         rows = [
@@ -186,30 +145,16 @@ def _length(value: Any) -> Cell:  # noqa: ANN401 - a number of pandas
     )
 
 
-def find_critical_path(analysis: TraceAnalysis, rank: int, step: int) -> Table:
-    """What the critical path of a step consists of.
-
-    Args:
-        analysis: HTA's analysis.
-        rank: the rank.
-        step: which of its step markers, from 0.
-    """
-    with _quiet():
-        graph, is_found = analysis.critical_path_analysis(
-            rank=rank, annotation="ProfilerStep", instance_id=step
-        )
-        if not is_found:
-            raise ValueError("it finds no path through this step")
-        times = graph.get_critical_path_breakdown().groupby("bound_by")["duration"].agg(["sum", "count"])
-    whole = int(times["sum"].sum()) or 1
+def find_critical_path(run: Run, rank: int, step: int) -> Table:
+    """What the critical path of a step (by its place among the rank's steps) consists of."""
     rows = [
         [
-            text_cell(_BOUND_WORDS.get(str(name), str(name))),
-            duration_cell(us_to_ns(int(row["sum"]))),
-            ratio_cell(int(row["sum"]) / whole),
-            count_cell(int(row["count"])),
+            text_cell(_BOUND_WORDS.get(part.bound_by, part.bound_by)),
+            duration_cell(part.time_ns),
+            ratio_cell(part.share),
+            count_cell(part.pieces),
         ]
-        for name, row in times.sort_values("sum", ascending=False).iterrows()
+        for part in measure_critical_path(run, rank, step)
     ]
     columns = [
         Column(label="Bound by", numeric=False),
@@ -218,16 +163,6 @@ def find_critical_path(analysis: TraceAnalysis, rank: int, step: int) -> Table:
         Column(label="Pieces"),
     ]
     return finish_table("Critical path", columns, rows)
-
-
-def open_analysis(run: Run) -> TraceAnalysis:
-    """HTA's analysis of a run, without the last step, as HTA does it.
-
-    Raises:
-        HtaFault: HTA cannot take the run.
-    """
-    with _quiet():
-        return to_hta(run)
 
 
 ASKED: tuple[tuple[str, str, Callable[[Any, list[int]], Table]], ...] = (

@@ -114,7 +114,6 @@ def test_the_search_keeps_the_runs_that_match(full_store: ViewRuns) -> None:
 
 
 def test_hta_is_asked_by_a_button_and_its_overlap_explained(full_store: ViewRuns) -> None:
-    """The synthetic run is exact in microseconds but for its ends: HTA differs only by the steps that it leaves out."""
     pytest.importorskip("hta")
     page = open_page(run=full_store.late, view="hta")
     assert "Not asked yet" in text_of(page)

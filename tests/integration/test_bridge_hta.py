@@ -12,12 +12,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from rankscope.bridge_hta import to_hta
+from rankscope.bridge_hta import HtaFaultError, explain_overlap, measure_critical_path, to_hta
 from rankscope.errors import InputError, UsageError
-from rankscope.pipeline import read_run
+from rankscope.pipeline import analyze_run, read_run
 from rankscope.pipeline.keep import keep_run
 from rankscope.store import Store, open_store
-from support.command import write_run
+from support.command import work, write_run
+from support.trace_text import collective, kernel, launch, nccl, step, write_ranks
 
 pytest.importorskip("hta")
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
@@ -144,6 +145,52 @@ def test_times_by_hand(tmp_path: Path) -> None:
     assert breakdown["idle_time(us)"].tolist() == [26, 26]
     assert breakdown["compute_time(us)"].tolist() == [150, 150]
     assert sorted(analysis.t.get_iterations(0)) == [4, 5, 6]
+
+
+def test_what_makes_the_overlap_differ_by_hand(tmp_path: Path) -> None:
+    """Hidden are 23 of 60 us in step 4, 0 of 30 in step 5, 10 of 20 in kernels without a launch.
+
+    Ours is 33 / 110. HTA takes step 4 alone, 23 / 60; with the last step 23 / 90.
+    """
+    (tmp_path / "run").mkdir()
+    args = collective("allreduce", 8, 8, group="0", ranks="[0, 1]", size=2)
+    last = [step(5, 500, 100), launch(50, 501), launch(51, 502), kernel("gemm", 503, 50, correlation=50)]
+    last += [nccl(560, 30, correlation=51, args=args)]
+    unlaunched = [kernel("gemm", 300, 20, correlation=1), nccl(310, 20, correlation=2, args=args)]
+    events = [*unlaunched, *work(4), *last]
+    run = read_run(write_ranks(tmp_path / "run", {0: events, 1: events}))
+    for row in explain_overlap(run, analyze_run(run)):
+        assert row.ours == pytest.approx(33 / 110)
+        assert row.theirs == pytest.approx(23 / 60, abs=1e-4)  # HTA rounds to 0.01 %
+        assert row.last_step == pytest.approx(23 / 90 - 23 / 60, abs=2e-4)
+        assert row.whole_microseconds == pytest.approx(0, abs=1e-4)
+        assert row.unknown_launch == pytest.approx(33 / 110 - 23 / 90, abs=1e-4)
+
+
+def test_the_rounding_to_microseconds_is_told_apart(shared_traces: Path) -> None:
+    """These kernels have nanoseconds, and HTA's own load of them, which rounds, is the judge."""
+    folder = shared_traces / "megatron_tp2_2rank"
+    run = read_run(folder)
+    rounded = load_with_hta(folder, True).get_comm_comp_overlap(visualize=False).set_index("rank")
+    exact = to_hta(run, include_last_profiler_step=True, exact=True).get_comm_comp_overlap(visualize=False)
+    shares = exact.set_index("rank")["comp_comm_overlap_pctg"] - rounded["comp_comm_overlap_pctg"]
+    assert (shares != 0).any()
+    for row in explain_overlap(run, analyze_run(run)):
+        assert row.whole_microseconds == pytest.approx(shares[row.rank] / 100, abs=1e-9)
+
+
+def test_a_path_through_a_step_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "run"))
+    with pytest.raises(HtaFaultError, match="HTA gave up"):
+        measure_critical_path(run, rank=0, step=9)
+
+
+def test_the_parts_of_the_critical_path_make_it(tmp_path: Path) -> None:
+    parts = measure_critical_path(read_run(write_run(tmp_path / "run")), rank=0, step=0)
+    assert sum(part.share for part in parts) == pytest.approx(1)
+    assert [part.time_ns for part in parts] == sorted((part.time_ns for part in parts), reverse=True)
+    # From the first launch of step 4 at 401 us to the end of its all-reduce at 490 us.
+    assert sum(part.time_ns for part in parts) == 89_000
 
 
 def test_a_window_that_is_not_there_is_refused(tmp_path: Path) -> None:

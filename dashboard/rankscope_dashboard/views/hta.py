@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 
 import streamlit as st
 
+from rankscope.bridge_hta import quiet, to_hta
 from rankscope.errors import RankscopeError
 from rankscope.renderers.tables import Table
 from rankscope.store import Store
+from rankscope_dashboard.hta_results import ASKED, compare_overlap, find_critical_path
 from rankscope_dashboard.show import show_heading, show_nothing, show_table, show_title
 from rankscope_dashboard.visit import Visit
 from rankscope_dashboard.words import HTA
@@ -29,7 +33,7 @@ def show(visit: Visit) -> None:
     asked = f"asked-hta-{visit.run.id}"
     if not st.session_state.get(asked):
         show_nothing(
-            "Not asked yet", "HTA takes some seconds, and minutes for large runs; its answers are kept."
+            "Not asked yet", "HTA reads all events of the run, which takes a while; its answers are kept."
         )
         st.button(
             "Ask HTA",
@@ -72,29 +76,27 @@ def _show_critical_path(visit: Visit) -> None:
 @st.cache_resource(max_entries=_ANSWERS, show_spinner="Asking HolisticTraceAnalysis ...")
 def _ask(_store: Store, run_id: str, content: str) -> list[tuple[str, str, Table | str]]:
     """Heading, sentence and answer of each question; an answer that is a text says why there is none."""
-    from rankscope_dashboard.hta_results import ASKED, HtaFault, compare_overlap, open_analysis
-
     run, report = _store.run(run_id), _store.report(run_id)
-    answers: list[tuple[str, str, Table | str]] = []
+    sentence = "The share of communication that compute hides, by both, and what makes the difference."
+    answers = [("Overlap beside ours", sentence, _answer(lambda: compare_overlap(run, report)))]
     try:
-        analysis = open_analysis(run)
-        sentence = "The share of communication that compute hides, by both, and what makes the difference."
-        answers.append(("Overlap beside ours", sentence, compare_overlap(run, report)))
-    except (HtaFault, RankscopeError) as fault:
-        return [*answers, ("HolisticTraceAnalysis", "", str(fault))]
+        with quiet():
+            analysis = to_hta(run)
+    except RankscopeError as error:
+        return [*answers, ("HolisticTraceAnalysis", "", str(error))]
     for title, sentence, question in ASKED:
-        try:
-            answers.append((title, sentence, question(analysis, list(run.ranks))))
-        except HtaFault as fault:
-            answers.append((title, sentence, str(fault)))
+        answers.append((title, sentence, _answer(partial(question, analysis, list(run.ranks)))))
     return answers
 
 
 @st.cache_resource(max_entries=64, show_spinner="Asking HolisticTraceAnalysis ...")
 def _ask_path(_store: Store, run_id: str, content: str, rank: int, step: int) -> Table | str:
-    from rankscope_dashboard.hta_results import HtaFault, find_critical_path, open_analysis
+    return _answer(lambda: find_critical_path(_store.run(run_id), rank, step))
 
+
+def _answer(ask: Callable[[], Table]) -> Table | str:
+    """The answer, or why there is none."""
     try:
-        return find_critical_path(open_analysis(_store.run(run_id)), rank, step)
-    except (HtaFault, RankscopeError) as fault:
-        return str(fault)
+        return ask()
+    except RankscopeError as error:
+        return str(error)
