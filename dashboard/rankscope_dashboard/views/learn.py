@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import median
-
 import streamlit as st
 
-from rankscope.model.report import CollectiveRow, GroupRow, Report
-from rankscope.model.ring import Ring, plan_ring
+from rankscope.model.report import GroupRow, Report
+from rankscope.model.ring import Ring
 from rankscope.renderers.glossary import TERMS
-from rankscope.renderers.undefined import Reasons, make_path
+from rankscope.renderers.ring_sums import RingSum, measure_ring
 from rankscope.units import format_duration, format_size
 from rankscope_dashboard.lessons import LESSONS, Lesson
 from rankscope_dashboard.show import safe, show_heading, show_nothing, show_title
@@ -55,7 +52,7 @@ def _choose_link(report: Report) -> float:
         value=round(best, 3) if best >= 0.001 else _USUAL_LINK_GBPS,
         key="link",
         width=260,
-        help="At first the best bus bandwidth that this run reached; put in what your hardware promises.",
+        help="At first the best bus bandwidth among the collectives of the report; put in what your hardware promises.",
     )
 
 
@@ -68,24 +65,14 @@ def _show_lesson(lesson: Lesson) -> None:
 
 
 def _show_sum(report: Report, group: GroupRow, link_gbps: float) -> None:
-    rows = [
-        row
-        for row in report.collectives
-        if row.op == group.op and row.group == group.group and row.size_bytes
-    ]
-    if not rows:
-        st.html(
-            f'<div class="rs-sum"><b>{safe(group.group)}</b><p>The trace gives no sizes for it.</p></div>'
-        )
+    usual = measure_ring(report, group)
+    if usual is None:
+        says = "<p>The trace gives no sizes for it.</p>"
+    elif usual.ring is None:
         return
-    size = int(median([row.size_bytes or 0 for row in rows]))
-    ring = plan_ring(group.op, len(group.ranks) or rows[0].ranks, size)
-    if ring is None:
-        return
-    same = [row for row in rows if row.size_bytes == size] or rows
-    st.html(
-        f'<div class="rs-sum"><b>{safe(group.group)}</b>{_say_ring(ring, link_gbps)}{_say_measured(report, same)}</div>'
-    )
+    else:
+        says = f"<p>{safe(_say_ring(usual.ring, link_gbps))}</p><p>{safe(_say_measured(usual))}</p>"
+    st.html(f'<div class="rs-sum"><b>{safe(group.group)}</b>{says}</div>')
 
 
 def _say_ring(ring: Ring, link_gbps: float) -> str:
@@ -93,23 +80,16 @@ def _say_ring(ring: Ring, link_gbps: float) -> str:
     if ring.steps is not None and ring.step_bytes is not None:
         steps = f"{ring.steps:,} steps of {format_size(ring.step_bytes)} each: "
     least = format_duration(ring.transfer_ns(link_gbps))
-    text = (
+    return (
         f"{format_size(ring.size_bytes)} over {ring.ranks:,} ranks: {steps}every rank sends "
         f"{format_size(ring.traffic_bytes)}, at {link_gbps:g} GB/s {least} at least."
     )
-    return f"<p>{safe(text)}</p>"
 
 
-def _say_measured(report: Report, rows: Sequence[CollectiveRow]) -> str:
-    transfers = [row.transfer_ns for row in rows if row.transfer_ns is not None]
-    waits = [row.wait_ns.max for row in rows if row.wait_ns is not None]
-    if not transfers:
-        path = make_path("collectives", {"index": rows[0].index}, "transfer_ns")
-        reason = Reasons(report.undefined).find(path) or "it was not found on all its ranks"
-        return f"<p>{safe(f'Transfer: n/a ({reason}).')}</p>"
-    waited = (
-        f", after up to {format_duration(round(median(waits)))} of waiting for the last rank" if waits else ""
-    )
-    return (
-        f"<p>{safe(f'Measured: transfer {format_duration(round(median(transfers)))} (median){waited}.')}</p>"
-    )
+def _say_measured(usual: RingSum) -> str:
+    if usual.transfer_ns is None:
+        return f"Transfer: n/a ({usual.transfer_reason})."
+    waited = ""
+    if usual.wait_ns is not None:
+        waited = f", after up to {format_duration(usual.wait_ns)} of waiting for the last rank"
+    return f"Measured: transfer {format_duration(usual.transfer_ns)} (median){waited}."
