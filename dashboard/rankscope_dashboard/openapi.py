@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,9 +13,14 @@ from rankscope.store import RunRecord, RunStatus
 from rankscope_dashboard.limits import Limits
 
 _REFERENCE = "#/components/schemas/{name}"
-_RUN_ID = {"name": "run_id", "in": "path", "required": True, "schema": {"type": "string"}}
-_NUMBER = {"name": "number", "in": "path", "required": True, "schema": {"type": "integer", "minimum": 0}}
-_TABLE = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+_PATH_PARAMETERS = {
+    name: {"name": name, "in": "path", "required": True, "schema": schema}
+    for name, schema in (
+        ("run_id", {"type": "string"}),
+        ("number", {"type": "integer", "minimum": 0}),
+        ("name", {"type": "string"}),
+    )
+}
 
 
 def describe_api(limits: Limits) -> dict[str, Any]:
@@ -76,86 +83,95 @@ _NEW_UPLOAD = {
 }
 
 
+_FILES = {
+    "type": "object",
+    "properties": {"files": {"type": "array", "items": {"$ref": _REFERENCE.format(name="File")}}},
+}
+_BINARY = {"type": "string", "format": "binary"}
+
+
 def _paths(record: dict[str, Any], status: dict[str, Any]) -> dict[str, Any]:
-    run = "/api/v1/runs/{run_id}"
-    files = {"type": "object", "properties": {"files": _list(_schema("File"))}}
+    """Path -> verb -> operation."""
+    paths: dict[str, Any] = {}
+    for request, operation in (*_whole_runs(record, status), *_parts_of_runs(status)):
+        verb, path = request.split(" ")
+        named = [_PATH_PARAMETERS[name] for name in re.findall(r"{(\w+)}", path)]
+        operation["parameters"] = [*named, *operation["parameters"]]
+        paths.setdefault(f"/api/v1{path}", {})[verb] = operation
+    return paths
+
+
+def _whole_runs(record: dict[str, Any], status: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     listed = {"type": "object", "properties": {"runs": _list(record), "pending": _list(status)}}
     shown = {"allOf": [status, {"type": "object", "properties": {"record": record}}]}
-    binary = {"type": "string", "format": "binary"}
-    return {
-        "/api/v1/health": {"get": {**_operation("Whether the server lives", _json(200, {})), "security": []}},
-        "/api/v1/runs": {
-            "get": _operation(
-                "Runs, newest first, and those on their way",
-                _json(200, listed),
-                parameters=[_query("query"), _query("tag", repeated=True), _query("limit")],
-            ),
-            "post": {
-                **_operation(
-                    "Begin a resumable upload (JSON), or send a whole run at once",
-                    {**_json(201, files), **_json(202, status)},
-                    parameters=[_query("name"), _query("tag", repeated=True), _query("file")],
-                ),
-                "requestBody": {
-                    "content": {
-                        "application/json": {"schema": _schema("NewUpload")},
-                        "multipart/form-data": {"schema": {"type": "object"}},
-                        "application/octet-stream": {"schema": binary},
-                    }
-                },
+    tag = _query("tag", repeated=True)
+    yield "get /health", {**_operation("Whether the server lives", _json(200, {})), "security": []}
+    yield (
+        "get /runs",
+        _operation(
+            "Runs, newest first, and those on their way",
+            _json(200, listed),
+            _query("query"),
+            tag,
+            _query("limit"),
+        ),
+    )
+    yield (
+        "post /runs",
+        _operation(
+            "Begin a resumable upload (JSON), or send a whole run at once",
+            _json(201, _FILES) | _json(202, status),
+            _query("name"),
+            tag,
+            _query("file"),
+            body={
+                "application/json": _schema("NewUpload"),
+                "multipart/form-data": {"type": "object"},
+                "application/octet-stream": _BINARY,
             },
-        },
-        run: {
-            "get": _operation(
-                "How far a run has come, and its record", _json(200, shown), parameters=[_RUN_ID]
-            ),
-            "delete": _operation("Remove a run", {"204": {"description": "removed"}}, parameters=[_RUN_ID]),
-        },
-        f"{run}/files": {
-            "get": _operation("How much of each file has arrived", _json(200, files), parameters=[_RUN_ID])
-        },
-        f"{run}/files/{{number}}": {
-            "put": {
-                **_operation(
-                    "Append to a file, from the offset in Upload-Offset",
-                    _json(200, _schema("File")),
-                    parameters=[_RUN_ID, _NUMBER, _header("Upload-Offset")],
-                ),
-                "requestBody": {"content": {"application/octet-stream": {"schema": binary}}},
-            }
-        },
-        f"{run}/complete": {
-            "post": _operation("Queue the analysis", _json(202, status), parameters=[_RUN_ID])
-        },
-        f"{run}/report": {
-            "get": _operation(
-                "The report: format is json, markdown or html",
-                _json(200, {"type": "object"}),
-                parameters=[_RUN_ID, _query("format")],
-            )
-        },
-        f"{run}/tables/{{name}}": {
-            "get": _operation(
-                "A table as Parquet",
-                _content(200, "application/vnd.apache.parquet", binary),
-                parameters=[_RUN_ID, _TABLE],
-            )
-        },
-        f"{run}/trace": {
-            "get": _operation(
-                "All ranks as one Chrome trace",
-                _content(200, "application/gzip", binary),
-                parameters=[_RUN_ID],
-            )
-        },
-    }
+        ),
+    )
+    yield "get /runs/{run_id}", _operation("How far a run has come, and its record", _json(200, shown))
+    yield "delete /runs/{run_id}", _operation("Remove a run", {"204": {"description": "removed"}})
+
+
+def _parts_of_runs(status: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "get /runs/{run_id}/files", _operation("How much of each file has arrived", _json(200, _FILES))
+    yield (
+        "put /runs/{run_id}/files/{number}",
+        _operation(
+            "Append to a file, from the offset in Upload-Offset",
+            _json(200, _schema("File")),
+            _header("Upload-Offset"),
+            body={"application/octet-stream": _BINARY},
+        ),
+    )
+    yield "post /runs/{run_id}/complete", _operation("Queue the analysis", _json(202, status))
+    yield (
+        "get /runs/{run_id}/report",
+        _operation(
+            "The report: format is json, markdown or html", _json(200, {"type": "object"}), _query("format")
+        ),
+    )
+    parquet = _content(200, "application/vnd.apache.parquet", _BINARY)
+    yield "get /runs/{run_id}/tables/{name}", _operation("A table as Parquet", parquet)
+    trace = _content(200, "application/gzip", _BINARY)
+    yield "get /runs/{run_id}/trace", _operation("All ranks as one Chrome trace", trace)
 
 
 def _operation(
-    summary: str, answers: dict[str, Any], *, parameters: list[dict[str, Any]] | None = None
+    summary: str,
+    answers: dict[str, Any],
+    *parameters: dict[str, Any],
+    body: dict[str, dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
+    """An operation; `body` maps the media types that it takes to their schemas."""
     refused = _content("default", "application/json", _schema("Refusal"))
-    return {"summary": summary, "parameters": parameters or [], "responses": {**answers, **refused}}
+    operation = {"summary": summary, "parameters": parameters, "responses": {**answers, **refused}}
+    if body is not None:
+        content = {media_type: {"schema": schema} for media_type, schema in body.items()}
+        operation["requestBody"] = {"content": content}
+    return operation
 
 
 def _json(status: int, schema: dict[str, Any]) -> dict[str, Any]:

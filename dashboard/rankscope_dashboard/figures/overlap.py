@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from rankscope.model.report import GroupRow, RankRow, Report, StepRow
+from rankscope.model.report import GroupRow, Report, StepRow
 from rankscope.renderers.chart_axes import choose_unit
 from rankscope.renderers.palette import EXPOSED, HIDDEN, WAITING
 from rankscope.renderers.report_tables import name_rank
@@ -95,53 +95,16 @@ def build_wait_chart(report: Report) -> Figure | None:
     rows = [row for row in report.ranks if row.exposed_wait_ns is not None]
     if not rows:
         return None
-    longest = max(row.exposed_communication_ns for row in rows)
-    names = [f"rank {name_rank(report, row)}" for row in rows]
-    return {
-        "data": [
-            _bar(
-                "waiting for other ranks",
-                WAITING.slug,
-                names,
-                rows,
-                longest,
-                lambda r: r.exposed_wait_ns or 0,
-            ),
-            _bar("transferring", EXPOSED.slug, names, rows, longest, lambda r: r.exposed_transfer_ns or 0),
-        ],
-        "layout": _bars_layout(len(rows), longest),
-    }
-
-
-def _bar(
-    label: str,
-    part: str,
-    names: Sequence[str],
-    rows: Sequence[RankRow],
-    longest: int,
-    pick: Callable[[RankRow], int],
-) -> Figure:
-    convert, _ = choose_unit(longest)
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": label,
-        "y": list(names),
-        "x": [convert(pick(row)) for row in rows],
-        "customdata": [format_duration(pick(row)) for row in rows],
-        "hovertemplate": "%{y}<br>" + label + ": %{customdata}<extra></extra>",
-        "meta": {"part": part},
-    }
-
-
-def _bars_layout(count: int, longest: int) -> Figure:
-    return {
-        "barmode": "stack",
-        "bargap": 0.35,
-        "height": min(26 * count + _FRAME_PX, _MOST_PX),
-        "xaxis": {"title": {"text": choose_unit(longest)[1]}, "rangemode": "tozero"},
-        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
-    }
+    waits = [row.exposed_wait_ns or 0 for row in rows]
+    transfers = [row.exposed_transfer_ns or 0 for row in rows]
+    return _draw_bars(
+        [f"rank {name_rank(report, row)}" for row in rows],
+        max(row.exposed_communication_ns for row in rows),
+        {
+            ("waiting for other ranks", WAITING.slug): [(wait, format_duration(wait)) for wait in waits],
+            ("transferring", EXPOSED.slug): [(transfer, format_duration(transfer)) for transfer in transfers],
+        },
+    )
 
 
 def build_operation_chart(report: Report) -> Figure | None:
@@ -149,38 +112,43 @@ def build_operation_chart(report: Report) -> Figure | None:
     groups = sorted(report.groups, key=lambda group: -group.exposed_communication_ns)[:_MOST_GROUPS]
     if not groups:
         return None
-    longest = max(group.communication_ns for group in groups)
-    names = [plot_text(f"{group.op} · {group.group}")[:60] for group in groups]
-    data = [
-        _operation_bar("exposed", EXPOSED.slug, names, groups, longest, lambda g: g.exposed_communication_ns),
-        _operation_bar(
-            "hidden",
-            HIDDEN.slug,
-            names,
-            groups,
-            longest,
-            lambda g: g.communication_ns - g.exposed_communication_ns,
-        ),
-    ]
-    return {"data": data, "layout": _bars_layout(len(groups), longest)}
+
+    def spans(pick: Callable[[GroupRow], int]) -> list[tuple[int, str]]:
+        return [(pick(g), f"{format_duration(pick(g))} in {g.count:,} per rank") for g in groups]
+
+    return _draw_bars(
+        [plot_text(f"{group.op} · {group.group}")[:60] for group in groups],
+        max(group.communication_ns for group in groups),
+        {
+            ("exposed", EXPOSED.slug): spans(lambda g: g.exposed_communication_ns),
+            ("hidden", HIDDEN.slug): spans(lambda g: g.communication_ns - g.exposed_communication_ns),
+        },
+    )
 
 
-def _operation_bar(
-    label: str,
-    part: str,
-    names: Sequence[str],
-    groups: Sequence[GroupRow],
-    longest: int,
-    pick: Callable[[GroupRow], int],
+def _draw_bars(
+    names: Sequence[str], longest: int, parts: Mapping[tuple[str, str], Sequence[tuple[int, str]]]
 ) -> Figure:
-    convert, _ = choose_unit(longest)
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": label,
-        "y": list(names),
-        "x": [convert(pick(group)) for group in groups],
-        "customdata": [f"{format_duration(pick(group))} in {group.count:,} per rank" for group in groups],
-        "hovertemplate": "%{y}<br>" + label + ": %{customdata}<extra></extra>",
-        "meta": {"part": part},
+    """Lying bars, stacked: for each part (label, colour) the length in ns and the words of every bar."""
+    convert, unit = choose_unit(longest)
+    data = [
+        {
+            "type": "bar",
+            "orientation": "h",
+            "name": label,
+            "y": list(names),
+            "x": [convert(length) for length, _ in spans],
+            "customdata": [words for _, words in spans],
+            "hovertemplate": "%{y}<br>" + label + ": %{customdata}<extra></extra>",
+            "meta": {"part": part},
+        }
+        for (label, part), spans in parts.items()
+    ]
+    layout = {
+        "barmode": "stack",
+        "bargap": 0.35,
+        "height": min(26 * len(names) + _FRAME_PX, _MOST_PX),
+        "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
+        "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
     }
+    return {"data": data, "layout": layout}
