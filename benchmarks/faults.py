@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py [--world-sizes 2 4] [--seed N] [--stages forward ...] [--steps 23]
 
-36 rows with a fault per world size (6 stages x 10, 20, 40 ms x 2 ranks) and 12 without, from 2 to 4 processes on this
-machine: about 6 s a row. A busy machine is a fault of its own; run it on a quiet one.
+36 rows with a fault per world size (6 stages x 10, 20, 40 ms x 2 ranks) and 12 without, each a training of that many
+processes on this machine. A busy machine is a fault of its own; run it on a quiet one.
 """
 
 from __future__ import annotations

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import socket
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rankscope.collector.demo import run_demo
+from rankscope.collector import demo
+from support.collecting import JOB_VARIABLES, Ended, RunJob
 
-JOB_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 TIMEOUT_SECONDS = 60
+WORLD_SIZE = 2
 # What every script begins with; argv: run directory, and unless torchrun starts it rank, world size, store file.
 PRELUDE = """
 import json, pathlib, sys
@@ -46,20 +44,9 @@ def train(model, width=128):
 """
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How one rank ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
 def environment() -> dict[str, str]:
     """The environment of a rank started outside any job."""
-    values = {name: value for name, value in os.environ.items() if name not in JOB_VARIABLES}
-    names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    return {**values, "OMP_NUM_THREADS": "1", **({"GLOO_SOCKET_IFNAME": names[0]} if names else {})}
+    return {name: value for name, value in demo._environment().items() if name not in JOB_VARIABLES}
 
 
 @pytest.fixture
@@ -75,20 +62,20 @@ def write_script(tmp_path: Path) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def run_job(tmp_path: Path, write_script: Callable[[str], Path]) -> Callable[[str], list[Ended]]:
+def run_job(tmp_path: Path, write_script: Callable[[str], Path]) -> RunJob:
     """Runs a script on two ranks and returns how each ended; the run directory is `tmp_path / "run"`."""
 
-    def run(text: str, world_size: int = 2) -> list[Ended]:
+    def run(text: str) -> list[Ended]:
         script = write_script(text)
         processes = [
             subprocess.Popen(
-                [sys.executable, script, tmp_path / "run", str(rank), str(world_size), tmp_path / "store"],
+                [sys.executable, script, tmp_path / "run", str(rank), str(WORLD_SIZE), tmp_path / "store"],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
                 env=environment(),
             )
-            for rank in range(world_size)
+            for rank in range(WORLD_SIZE)
         ]
         try:
             outputs = [process.communicate(timeout=TIMEOUT_SECONDS) for process in processes]
@@ -117,4 +104,4 @@ def read_run(tmp_path: Path) -> Callable[[], dict[str, Any]]:
 def demo_run(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The traces of one run of the demo: 8 x Linear(1024), bucket_cap_mb=10, 4 recorded steps."""
     pytest.importorskip("torch", reason="the ranks train with torch")
-    return run_demo(tmp_path_factory.mktemp("demo"), bucket_cap_mb=10, steps=6, batch=64)
+    return demo.run_demo(tmp_path_factory.mktemp("demo"), bucket_cap_mb=10, steps=6, batch=64)

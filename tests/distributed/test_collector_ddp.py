@@ -8,26 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
+from support.collecting import TWO_RANKS, Ended, ReadRun, RunJob
+
 pytest.importorskip("torch", reason="the ranks train with torch")
 pytestmark = pytest.mark.distributed
-
-ReadRun = Callable[[], dict[str, Any]]
-NAMES = ["rank_00000.0.pt.trace.json.gz", "rank_00001.0.pt.trace.json.gz"]
-
-
-class Ended(Protocol):
-    """How one rank ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-RunJob = Callable[[str], list[Ended]]
 
 
 def _assert_well(ended: list[Ended]) -> None:
@@ -42,8 +30,8 @@ def demo_traces(demo_run: list[Path]) -> list[dict[str, Any]]:
 
 
 def test_demo_writes_one_trace_per_rank(demo_run: list[Path]) -> None:
-    assert [path.name for path in demo_run] == NAMES
-    assert sorted(path.name for path in demo_run[0].parent.iterdir()) == NAMES
+    assert [path.name for path in demo_run] == TWO_RANKS
+    assert sorted(path.name for path in demo_run[0].parent.iterdir()) == TWO_RANKS
 
 
 def test_demo_says_who_it_is(demo_traces: list[dict[str, Any]]) -> None:
@@ -171,7 +159,7 @@ def test_only_the_selected_rank_records_though_ranks_are_known_late(
     )
     _assert_well(ended)
     assert [end.stdout for end in ended] == ["0\n", "1\n"]
-    assert list(read_run()) == [NAMES[1]]
+    assert list(read_run()) == [TWO_RANKS[1]]
 
 
 def test_training_that_fails_on_one_rank_keeps_the_record_of_both(run_job: RunJob, read_run: ReadRun) -> None:
@@ -193,7 +181,7 @@ def test_training_that_fails_on_one_rank_keeps_the_record_of_both(run_job: RunJo
     assert ended[0].status != 0  # gloo lost its peer; what it says differs by version
     assert "RankscopeWarning" not in ended[0].stderr + ended[1].stderr
     traces = read_run()
-    assert list(traces) == NAMES
+    assert list(traces) == TWO_RANKS
     for trace in traces.values():
         assert trace["rankscope"]["unfinished_step"] == 4
         assert [s["step"] for s in trace["rankscope"]["steps"] if s["recorded"]] == [2, 3]
@@ -249,7 +237,7 @@ def test_own_profiler_gets_the_same_facts(run_job: RunJob, read_run: ReadRun) ->
     )
     _assert_well(ended)
     traces = read_run()
-    assert list(traces) == NAMES
+    assert list(traces) == TWO_RANKS
     for rank, trace in enumerate(traces.values()):
         facts = trace["rankscope"]
         assert (facts["rank"], facts["world_size"]) == (rank, 2)

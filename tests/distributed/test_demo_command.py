@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from support.collecting import TWO_RANKS
 from support.command import rankscope, strict_json
 
 pytest.importorskip("torch", reason="the demo trains with torch")
 pytestmark = pytest.mark.distributed
-
-TRACES = ["rank_00000.0.pt.trace.json.gz", "rank_00001.0.pt.trace.json.gz"]
 
 
 def test_the_whole_demo_twice(tmp_path: Path) -> None:
@@ -20,7 +19,7 @@ def test_the_whole_demo_twice(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "report.html", "report.json", "report.md", "traces",
     ]  # fmt: skip
-    assert sorted(path.name for path in (tmp_path / "out" / "traces").iterdir()) == TRACES
+    assert sorted(path.name for path in (tmp_path / "out" / "traces").iterdir()) == TWO_RANKS
     assert "1/3  training" in done.stderr
     assert "rankscope analyze out/traces --ranks" in done.stderr
     assert "2 ranks · gloo · cpu · 2 steps" in done.stdout

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+
+from support.collecting import TWO_RANKS, ReadRun, RunJob
 
 pytest.importorskip("torch", reason="the ranks train with torch")
 pytestmark = pytest.mark.distributed
 
-NAMES = ["rank_00000.0.pt.trace.json.gz", "rank_00001.0.pt.trace.json.gz"]
 # 4 x Linear(128) in float32: 4 x (128 x 128 + 128) x 4 bytes
 GRADIENT_BYTES = 264_192
-
-
-class Ended(Protocol):
-    """How one rank ended."""
-
-    status: int
-    stdout: str
-    stderr: str
-
-
-RunJob = Callable[[str], list[Ended]]
-ReadRun = Callable[[], dict[str, Any]]
 
 
 def _facts(read_run: ReadRun) -> dict[str, dict[str, Any]]:
@@ -48,7 +36,7 @@ def test_both_ranks_hold_the_same_sweep_and_training_goes_on(run_job: RunJob, re
         assert (end.status, end.stdout) == (0, "True\n"), end.stderr
         assert "RankscopeWarning" not in end.stderr
     facts = _facts(read_run)
-    sweeps = [facts[name]["calibration"] for name in NAMES]
+    sweeps = [facts[name]["calibration"] for name in TWO_RANKS]
     assert sweeps[0] == sweeps[1]
     sweep = sweeps[0]
     assert [sweep[key] for key in ("op", "group", "ranks", "dtype", "device", "limited_by")] == [
@@ -86,9 +74,9 @@ def test_ranks_that_do_not_record_take_part(run_job: RunJob, read_run: ReadRun) 
         assert end.status == 0, end.stderr
         assert "RankscopeWarning" not in end.stderr
     facts = _facts(read_run)
-    assert list(facts) == [NAMES[1]]
-    assert len(facts[NAMES[1]]["clock_offsets"]) == 2
-    assert facts[NAMES[1]]["calibration"]["ranks"] == [0, 1]
+    assert list(facts) == [TWO_RANKS[1]]
+    assert len(facts[TWO_RANKS[1]]["clock_offsets"]) == 2
+    assert facts[TWO_RANKS[1]]["calibration"]["ranks"] == [0, 1]
 
 
 def test_a_rank_whose_collector_fails_calls_the_sweep_off_for_both(
@@ -115,7 +103,7 @@ def test_a_rank_whose_collector_fails_calls_the_sweep_off_for_both(
     assert [end.stderr.count("RankscopeWarning:") for end in ended] == [1, 1]
     assert "could not calibrate" in ended[1 - failing].stderr
     facts = _facts(read_run)
-    assert list(facts) == [NAMES[1 - failing]]
+    assert list(facts) == [TWO_RANKS[1 - failing]]
     (window,) = facts.values()
     assert window["calibration"] is None
     assert ["could not calibrate" in note for note in window["notes"]] == [True]
@@ -168,10 +156,10 @@ def test_the_rank_is_known_after_the_process_group_is_gone(run_job: RunJob, read
     )
     assert [end.status for end in ended] == [0, 0], ended[0].stderr + ended[1].stderr
     facts = _facts(read_run)
-    assert list(facts) == NAMES
-    assert [facts[name]["rank"] for name in NAMES] == [0, 1]
-    assert [facts[name]["groups"][0]["ranks"] for name in NAMES] == [[0, 1]] * 2
-    assert [len(facts[name]["ddp"][0]["buckets"]) for name in NAMES] == [1, 1]
+    assert list(facts) == TWO_RANKS
+    assert [facts[name]["rank"] for name in TWO_RANKS] == [0, 1]
+    assert [facts[name]["groups"][0]["ranks"] for name in TWO_RANKS] == [[0, 1]] * 2
+    assert [len(facts[name]["ddp"][0]["buckets"]) for name in TWO_RANKS] == [1, 1]
 
 
 def test_a_late_rank_leaves_no_waiting_and_a_fast_clock_its_offset(
@@ -200,12 +188,12 @@ def test_a_late_rank_leaves_no_waiting_and_a_fast_clock_its_offset(
     )
     assert [end.status for end in ended] == [0, 0], ended[0].stderr + ended[1].stderr
     facts = _facts(read_run)
-    sweeps = [facts[name]["calibration"] for name in NAMES]
+    sweeps = [facts[name]["calibration"] for name in TWO_RANKS]
     assert sweeps[0] == sweeps[1]
     # Rank 0's own durations are 200 ms and more each; those of rank 1, which arrives last, are kept.
     assert min(min(point["durations_ns"]) for point in sweeps[0]["points"]) < 200_000_000
     assert sweeps[0]["points"][0]["size_bytes"] == 65_536
-    samples = facts[NAMES[1]]["clock_offsets"]
+    samples = facts[TWO_RANKS[1]]["clock_offsets"]
     assert len(samples) == 2
     for sample in samples:
         assert abs(sample["offset_ns"] - 3_000_000_000) <= sample["uncertainty_ns"] < 3_000_000_000
@@ -250,8 +238,8 @@ def test_an_own_profiler_may_ask_for_both(run_job: RunJob, read_run: ReadRun) ->
         assert "RankscopeWarning" not in end.stderr
     traces = read_run()
     assert len(traces) == 4
-    first, second = traces[NAMES[1]], traces[NAMES[1].replace(".0.", ".1.")]
-    assert first["rankscope"]["calibration"] == traces[NAMES[0]]["rankscope"]["calibration"]
+    first, second = traces[TWO_RANKS[1]], traces[TWO_RANKS[1].replace(".0.", ".1.")]
+    assert first["rankscope"]["calibration"] == traces[TWO_RANKS[0]]["rankscope"]["calibration"]
     assert first["rankscope"]["calibration"]["points"][-1]["size_bytes"] == GRADIENT_BYTES
     assert second["rankscope"]["calibration"] is None
     for number, trace in ((1, first), (3, second)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rankscope.collector.demo import run_ranks
 from rankscope.model.report import Straggler
 from rankscope.pipeline import analyze
 
@@ -53,28 +53,26 @@ class Outcome:
         return abs(found - self.fault.delay_ms) <= 0.2 * self.fault.delay_ms
 
 
-def run_fault(fault: Fault, directory: Path, *, steps: int = 15, timeout_s: float = 120) -> Outcome:
+def run_fault(fault: Fault, directory: Path, *, steps: int, timeout_seconds: float = 120) -> Outcome:
     """Train with the fault, read the traces, and return the verdict."""
-    with tempfile.NamedTemporaryFile(prefix="rankscope-init-") as init:
-        init_file = init.name
-    command = [
-        sys.executable, str(JOB), "--output", str(directory), "--world-size", str(fault.world_size), "--init-file",
-        init_file, "--stage", fault.stage or "none", "--slow-rank", str(fault.slow_rank), "--delay-ms",
-        str(fault.delay_ms), "--seed", str(fault.seed), "--steps", str(steps), "--with-hook",
-    ]  # fmt: skip
-    ranks = [
-        subprocess.Popen([*command, "--rank", str(rank)], stderr=subprocess.PIPE, text=True)
-        for rank in range(fault.world_size)
-    ]
-    try:
-        for process in ranks:
-            _, stderr = process.communicate(timeout=timeout_s)
-            if process.returncode:
-                raise RuntimeError(f"a rank failed:\n{stderr[-2000:]}")
-    finally:
-        for process in ranks:
-            process.kill()
-        Path(init_file).unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rankscope-fault-") as scratch:
+        options = {
+            "output": directory,
+            "world-size": fault.world_size,
+            "init-file": Path(scratch, "store"),
+            "stage": fault.stage or "none",
+            "slow-rank": fault.slow_rank,
+            "delay-ms": fault.delay_ms,
+            "seed": fault.seed,
+            "steps": steps,
+        }
+        command = [sys.executable, str(JOB), *(f"--{name}={value}" for name, value in options.items())]
+        ranks = range(fault.world_size)
+        run_ranks(
+            [[*command, f"--rank={rank}"] for rank in ranks],
+            [Path(scratch, f"log_{rank}") for rank in ranks],
+            timeout_seconds=timeout_seconds,
+        )
     straggler = analyze(directory).straggler
     assert straggler is not None
     return Outcome(fault, straggler)

@@ -135,9 +135,14 @@ def _processes(
 
 def _environment() -> dict[str, str]:
     """The ranks' environment: gloo on the loopback device, since a host's own name may not resolve."""
-    loopback = next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), None)
+    loopback = find_loopback()
     defaults = {} if loopback is None else {"GLOO_SOCKET_IFNAME": loopback}
     return {**defaults, **os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def find_loopback() -> str | None:
+    """Name of the loopback device; None if it has no usual name."""
+    return next((name for _, name in socket.if_nameindex() if name in ("lo", "lo0")), None)
 
 
 def _list_traces(directory: str | os.PathLike[str]) -> set[Path]:

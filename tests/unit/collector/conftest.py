@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import socket
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,9 +12,10 @@ from typing import Any
 import pytest
 
 from rankscope.collector import RankscopeWarning
+from rankscope.collector.demo import find_loopback
+from support.collecting import JOB_VARIABLES
 
 Trace = dict[str, Any]
-JOB_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 
 
 @pytest.fixture(autouse=True)
@@ -62,9 +62,8 @@ def process_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[C
     pytest.importorskip("torch", reason="the process group is torch's")
     import torch.distributed as dist
 
-    names = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    if names:
-        monkeypatch.setenv("GLOO_SOCKET_IFNAME", names[0])
+    if loopback := find_loopback():
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", loopback)
 
     def initialise() -> None:
         dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)

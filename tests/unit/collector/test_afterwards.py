@@ -10,18 +10,12 @@ import pytest
 
 from rankscope.collector import Collector
 from rankscope.collector.afterwards import start_afterwards
+from support.collecting import run_under
 
 pytest.importorskip("torch", reason="the collector records torch")
 
 Train = Callable[[], None]
 Said = Callable[[], list[str]]
-
-
-def _run(collector: Collector, train: Train, steps: int) -> None:
-    with collector:
-        for _ in range(steps):
-            train()
-            collector.step()
 
 
 def test_it_runs_once_after_the_last_window_and_training_does_not_wait(tmp_path: Path, train: Train) -> None:
@@ -34,7 +28,7 @@ def test_it_runs_once_after_the_last_window_and_training_does_not_wait(tmp_path:
         if training_ended.wait(60):
             done.set()
 
-    _run(Collector(tmp_path, active=1, repeat=2, when_done=act), train, steps=9)
+    run_under(Collector(tmp_path, active=1, repeat=2, when_done=act), train, steps=9)
     assert begun.wait(60)
     assert not done.is_set()
     training_ended.set()
@@ -44,7 +38,7 @@ def test_it_runs_once_after_the_last_window_and_training_does_not_wait(tmp_path:
 
 def test_endless_windows_are_over_when_training_is(tmp_path: Path, train: Train) -> None:
     called = threading.Event()
-    _run(Collector(tmp_path, repeat=0, when_done=lambda directory: called.set()), train, steps=6)
+    run_under(Collector(tmp_path, repeat=0, when_done=lambda directory: called.set()), train, steps=6)
     assert called.wait(60)
 
 
@@ -54,7 +48,7 @@ def test_other_ranks_and_empty_runs_do_nothing(
     called: list[Path] = []
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    _run(Collector(tmp_path / "a", when_done=called.append), train, steps=6)
+    run_under(Collector(tmp_path / "a", when_done=called.append), train, steps=6)
     assert len(list((tmp_path / "a").iterdir())) == 1
     collector = Collector(tmp_path / "b", when_done=called.append)
     collector.start()
@@ -67,7 +61,7 @@ def test_the_lowest_recording_rank_stands_in_for_rank_0(
     called = threading.Event()
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    _run(Collector(tmp_path, ranks=[1], when_done=lambda directory: called.set()), train, steps=6)
+    run_under(Collector(tmp_path, ranks=[1], when_done=lambda directory: called.set()), train, steps=6)
     assert called.wait(60)
 
 

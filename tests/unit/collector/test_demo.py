@@ -41,11 +41,9 @@ def test_a_failing_rank_ends_the_others_and_is_quoted(tmp_path: Path) -> None:
         f"import pathlib, sys, time\nwhile not pathlib.Path({str(pid_file)!r}).exists(): time.sleep(0.01)\n"
         "time.sleep(0.1); sys.exit('no such bucket')"
     )
-    started = time.monotonic()
     with pytest.raises(RankscopeError, match="rank 1 last said:\nno such bucket") as caught:
         demo.run_ranks([_python(sleeper), _python(failer)], _logs(tmp_path, 2), timeout_seconds=50)
     assert "exit statuses [None, 1]" in str(caught.value)
-    assert time.monotonic() - started < 30
     assert not _alive(pid_file)
 
 
