@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
-
-from jinja2 import DictLoader, Environment, StrictUndefined
 
 from rankscope.model.comparison import ComparedFigure, Comparison, Side
 from rankscope.model.verdict import Verdict
@@ -18,11 +15,11 @@ from rankscope.renderers.comparison_tables import (
     say_direction,
     say_outside,
 )
-from rankscope.renderers.escape import MESSAGE_LIMIT, bind_units, make_inert
+from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
+from rankscope.renderers.html_page import render_page
 from rankscope.renderers.palette import COMPUTE, EXPOSED, HIDDEN, IDLE, MEMORY, PARTS, Part
 from rankscope.renderers.tables import NOT_AVAILABLE
 
-_TEMPLATE = "comparison.html.j2"
 _PLOT_WIDTH = 460
 _PLOT_HEIGHT = 150
 _WIDEST_BAR = 40
@@ -36,26 +33,22 @@ def render_comparison_html(comparison: Comparison, verdict: Verdict) -> str:
         comparison: the comparison.
         verdict: what became of its regression limits.
     """
-    environment = Environment(
-        loader=DictLoader({_TEMPLATE: _read_asset(_TEMPLATE)}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    return render_page(
+        "comparison.html.j2",
+        _collect(comparison, verdict),
+        policy="default-src 'none'; style-src 'unsafe-inline'",
+        colors=PARTS,
+        styles=("report.css", "comparison.css"),
     )
-    environment.filters["bind_units"] = bind_units
-    return environment.get_template(_TEMPLATE).render(_collect(comparison, verdict))
-
-
-def _read_asset(name: str) -> str:
-    return (files("rankscope.renderers") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _collect(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
     outside = say_outside(comparison)
-    tables = [build_figure_table(comparison, scope) for scope in SCOPE_TITLES]
-    tables.append(build_part_table(comparison, _PARTS_SHOWN))
+    tables = [
+        build_outcome_table(verdict),
+        *(build_figure_table(comparison, scope) for scope in SCOPE_TITLES),
+        build_part_table(comparison, _PARTS_SHOWN),
+    ]
     longest = max(_window(comparison, "base"), _window(comparison, "head"))
     return {
         "statements": [say_comparison(comparison), *([say_verdict(verdict)] if verdict.outcomes else [])],
@@ -66,12 +59,10 @@ def _collect(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
             _collect_side(comparison, "head", comparison.head, longest),
         ],
         "tiles": [_make_tile(row) for row in comparison.figures if row.is_headline],
-        "limits": build_outcome_table(verdict),
         "tables": [table for table in tables if table.rows],
         "outside": outside,
         "notes": [make_inert(note, MESSAGE_LIMIT) for note in comparison.notes],
         "parts": PARTS,
-        "style": _read_asset("report.css") + _read_asset("comparison.css"),
         "plot_width": _PLOT_WIDTH,
         "plot_height": _PLOT_HEIGHT,
     }

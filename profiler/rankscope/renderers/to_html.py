@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
-
-from jinja2 import DictLoader, Environment, StrictUndefined
 
 from rankscope.model.report import Report
 from rankscope.model.timeline import Timeline
-from rankscope.renderers.escape import MESSAGE_LIMIT, bind_units, embed_json, make_inert
-from rankscope.renderers.glossary import TERMS
+from rankscope.renderers.escape import MESSAGE_LIMIT, embed_json, make_inert
 from rankscope.renderers.headline import Headline, measure_headline
+from rankscope.renderers.html_page import read_asset, render_page
 from rankscope.renderers.html_sections import list_first_sections, list_last_sections
 from rankscope.renderers.palette import ANNOTATION, PARTS, WAITING
 from rankscope.renderers.report_tables import name_place, sort_findings
 from rankscope.renderers.tables import NO_REASON, Cell, duration_cell, ratio_cell
 from rankscope.renderers.timeline_columns import encode_timeline
 from rankscope.renderers.verdict import describe_run, write_verdict
-
-_TEMPLATE = "report.html.j2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,20 +33,17 @@ def render_html(report: Report, timeline: Timeline | None = None) -> str:
         report: the report.
         timeline: events of one step to draw, on the common clock; left out if None.
     """
-    environment = Environment(
-        loader=DictLoader({_TEMPLATE: _read_asset(_TEMPLATE)}),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
+    return render_page(
+        "report.html.j2",
+        _collect(report, timeline),
+        policy="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:",
+        colors=(*PARTS, ANNOTATION, WAITING),
+        styles=("report.css",),
     )
-    environment.filters["bind_units"] = bind_units
-    return environment.get_template(_TEMPLATE).render(_collect(report, timeline))
 
 
 def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
-    """All that the template shows; it escapes everything but scripts, style and embedded JSON."""
+    """All that the template shows; it escapes everything but scripts and embedded JSON."""
     first, last = list_first_sections(report), list_last_sections(report, timeline)
     blocks = [block for section in (*first, *last) for block in section.blocks]
     charts = {block.chart: block.figure for block in blocks if block.chart is not None}
@@ -71,15 +63,12 @@ def _collect(report: Report, timeline: Timeline | None) -> dict[str, Any]:
         ],
         "first_sections": first,
         "last_sections": last,
-        "terms": TERMS,
         "charts": embed_json(charts) if charts else None,
         "timeline": timeline,
         "timeline_data": None if timeline is None else embed_json(encode_timeline(timeline)),
         "clock_note": _say_clock(report),
-        "parts": (*PARTS, ANNOTATION, WAITING),
         "version": report.tool.version,
-        "style": _read_asset("report.css"),
-        "scripts": {name: _read_asset(f"{name}.js") for name in ("charts", "tables", "timeline")},
+        "scripts": {name: read_asset(f"{name}.js") for name in ("charts", "tables", "timeline")},
         "plotly": _read_plotly() if charts else None,
     }
 
@@ -103,10 +92,6 @@ def _make_tiles(headline: Headline | None) -> list[_Tile]:
         _Tile(label=f"Exposed share of the {whole}", cell=ratio_cell(headline.exposed_share, NO_REASON)),
         _Tile(label=f"Mean {whole}", cell=duration_cell(headline.base_ns, NO_REASON)),
     ]
-
-
-def _read_asset(name: str) -> str:
-    return (files("rankscope.renderers") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _read_plotly() -> str:

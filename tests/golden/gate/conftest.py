@@ -1,11 +1,8 @@
-"""Verdicts and comparisons made by hand, and golden files of their own (see ../README.md)."""
+"""Verdicts and comparisons made by hand for the golden files."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 
@@ -19,8 +16,6 @@ from rankscope.model.snapshot import Part
 from rankscope.model.verdict import Verdict
 from support.gate_reports import MS, make_side, make_snapshot, two_rank_report
 
-UPDATE = "RANKSCOPE_UPDATE_GOLDEN"
-
 HOSTILE = "a|b`c`\r\n::error file=x::boom <img src=x onerror=alert(1)> [l](javascript:alert(1)) @team #7 ]]> \ud800\x00"
 FORMULA = '=HYPERLINK("http://example.invalid")'
 
@@ -31,21 +26,6 @@ class Case:
 
     verdict: Verdict
     comparison: Comparison
-
-
-@pytest.fixture
-def check_golden() -> Callable[[str, str], None]:
-    """Compares a text with the golden file of that name, or writes the file anew."""
-
-    def check(name: str, text: str) -> None:
-        path = Path(__file__).parent / "expected" / name
-        if os.environ.get(UPDATE):
-            path.write_text(text, encoding="utf-8", newline="")
-            pytest.skip(f"{name} written anew")
-        assert path.exists(), f"{path} is missing; make it with {UPDATE}=1 (see tests/golden/README.md)"
-        assert text == path.read_bytes().decode(), f"{name} differs; see tests/golden/README.md"
-
-    return check
 
 
 @pytest.fixture(scope="session")

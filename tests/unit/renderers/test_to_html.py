@@ -11,6 +11,7 @@ import numpy as np
 from rankscope.model.categories import EventClass
 from rankscope.model.report import Clock, Finding, GroupRow, ProblemRow
 from rankscope.model.timeline import Timeline, TimelineLane
+from rankscope.renderers.glossary import TERMS
 from rankscope.renderers.to_html import render_html
 
 from .conftest import MakeReport, MakeStep
@@ -135,8 +136,13 @@ def test_undefined_figures_carry_their_reason(make_report: MakeReport) -> None:
 
 def test_every_term_of_a_column_is_explained(make_report: MakeReport, make_step: MakeStep) -> None:
     page = Page(render_html(make_report(steps=[make_step(1)])))
-    heads = [attributes for tag, attributes in page.elements if tag == "th"]
-    assert sum("title" in attributes for attributes in heads) > 10
+    titles = [
+        attributes["title"] for tag, attributes in page.elements if tag == "th" and "title" in attributes
+    ]
+    assert len(titles) > 10
+    assert set(titles) <= set(TERMS.values())
+    terms = page.text[page.text.rindex("Terms") :]
+    assert [entry for entry in (*TERMS, *TERMS.values()) if entry not in terms] == []
 
 
 def test_the_same_report_gives_the_same_page(make_report: MakeReport) -> None:
