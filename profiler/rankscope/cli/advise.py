@@ -3,86 +3,73 @@
 from __future__ import annotations
 
 import math
-import shutil
 import sys
-from enum import Enum
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rankscope.cli.output import check_writable, print_report, say, write_file
+from rankscope.cli.options import CommPatterns, Force, Processes, RunToRead, parse_steps
+from rankscope.cli.output import check_writable, say
+from rankscope.cli.report_outputs import FormatOfReport, OutputFiles, ReportFormat, choose_outputs
+from rankscope.cli.status import EXIT_COULD_NOT
+from rankscope.cli.terminal import terminal_width
 from rankscope.errors import UsageError
 
 if TYPE_CHECKING:
     from rankscope.model.report import Report
 
-EXIT_COULD_NOT = 2
 _MOST_MIB = 1 << 30
 
-
-class AdviceFormat(str, Enum):
-    """Formats of the advice."""
-
-    CONSOLE = "console"
-    JSON = "json"
-    MARKDOWN = "markdown"
-    HTML = "html"
-
-
-_FORMAT_OF_SUFFIX = {
-    ".json": AdviceFormat.JSON,
-    ".md": AdviceFormat.MARKDOWN,
-    ".markdown": AdviceFormat.MARKDOWN,
-    ".html": AdviceFormat.HTML,
-    ".htm": AdviceFormat.HTML,
-    ".txt": AdviceFormat.CONSOLE,
-}
+_Caps = Annotated[
+    str,
+    typer.Option(show_default="usual ones", help="Values of bucket_cap_mb in MiB, such as 1,5,25."),
+]
+_CapLists = Annotated[
+    list[str],
+    typer.Option(
+        default_factory=list,
+        show_default=False,
+        help="A cap per bucket (bucket_cap_mb_list), such as 1,5,25; may be repeated.",
+    ),
+]
+_Bandwidth = Annotated[
+    float | None, typer.Option(help="Predict for this bus bandwidth, in GB/s (1e9 bytes).")
+]
+_Latency = Annotated[float | None, typer.Option(help="Predict for this latency of an all-reduce, in us.")]
+_WorldSize = Annotated[
+    int | None, typer.Option(min=2, help="Predict for this number of ranks, by the ring formula.")
+]
+_Steps = Annotated[
+    str,
+    typer.Option(show_default="all steady ones", help="Steps to predict from, such as 4-6,9."),
+]
 
 
 def advise(
-    run: str = typer.Argument(..., help="A trace file, a directory of them, or an fsspec URL of either."),
-    caps: str = typer.Option(
-        "", "--caps", help="Values of bucket_cap_mb in MiB, such as 1,5,25. [default: usual ones]"
-    ),
-    cap_list: list[str] = typer.Option(
-        [], "--cap-list", help="A cap per bucket (bucket_cap_mb_list), such as 1,5,25; may be repeated."
-    ),
-    bandwidth: float | None = typer.Option(None, help="Predict for this bus bandwidth, in GB/s (1e9 bytes)."),
-    latency: float | None = typer.Option(None, help="Predict for this latency of an all-reduce, in us."),
-    world_size: int | None = typer.Option(
-        None, min=2, help="Predict for this number of ranks, by the ring formula."
-    ),
-    steps: str = typer.Option(
-        "", "--steps", help="Steps to predict from, such as 4-6,9. [default: all steady ones]"
-    ),
-    advice_format: AdviceFormat | None = typer.Option(
-        None, "--format", help="Format of the advice. [default: by the output's suffix, else console]"
-    ),
-    output: list[Path] = typer.Option(
-        [], "--output", "-o", help="Write the advice here instead of to stdout; may be given several times."
-    ),
-    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
-    comm_pattern: list[str] = typer.Option(
-        [],
-        "--comm-pattern",
-        help="Regular expression of more kernel names that communicate; may be repeated.",
-    ),
-    processes: int = typer.Option(
-        0, min=0, help="Processes that read files side by side. [default: one per core]"
-    ),
+    run: RunToRead,
+    *,
+    caps: _Caps = "",
+    cap_list: _CapLists,
+    bandwidth: _Bandwidth = None,
+    latency: _Latency = None,
+    world_size: _WorldSize = None,
+    steps: _Steps = "",
+    report_format: FormatOfReport = None,
+    output: OutputFiles,
+    force: Force = False,
+    comm_pattern: CommPatterns,
+    processes: Processes = 0,
 ) -> None:
     """Step time for other sizes of DDP's buckets, predicted from one recorded run, and the best of them.
 
     Exit status 2 if nothing can be predicted; the reason and what to record are printed.
     """
-    from rankscope.cli.analyze import parse_steps
     from rankscope.cli.reading import read_with_progress
     from rankscope.pipeline import AnalyzeOptions, analyze_run
     from rankscope.pipeline.advice import AdviseOptions
     from rankscope.readers.run_reader import ReadOptions
 
-    formats = [advice_format or _format_of(path) for path in output]
+    outputs = choose_outputs(output, report_format)
     check_writable(output, force=force)
     options = AdviseOptions(
         caps_mb=tuple(sorted(set(parse_caps(caps, "--caps")))),
@@ -101,30 +88,24 @@ def advise(
             "a DistributedDataParallel training with ProfilerActivity.CPU, best with rankscope.Collector"
         )
         raise typer.Exit(EXIT_COULD_NOT)
-    for path, one_format in zip(output, formats, strict=True):
-        write_file(path, render(report, one_format), force=force)
-        say(f"wrote {path}")
-    if not output:
-        on_stdout = advice_format or AdviceFormat.CONSOLE
-        print_report(render(report, on_stdout), is_for_people=on_stdout is AdviceFormat.CONSOLE)
+    outputs.write(lambda form: render(report, form), force=force)
     if report.advice.verdict == "declined":
         raise typer.Exit(EXIT_COULD_NOT)
 
 
-def render(report: Report, advice_format: AdviceFormat) -> str:
+def render(report: Report, report_format: ReportFormat) -> str:
     """Text of the advice in one format; HTML is the whole report, whose Advice section holds the plot."""
     from rankscope.renderers import advice_output
 
-    if advice_format is AdviceFormat.JSON:
+    if report_format is ReportFormat.JSON:
         return advice_output.render_advice_json(report)
-    if advice_format is AdviceFormat.MARKDOWN:
+    if report_format is ReportFormat.MARKDOWN:
         return advice_output.render_advice_markdown(report)
-    if advice_format is AdviceFormat.HTML:
+    if report_format is ReportFormat.HTML:
         from rankscope.renderers.to_html import render_html
 
         return render_html(report)
-    width = shutil.get_terminal_size((100, 24)).columns
-    return advice_output.render_advice_console(report, width=width, color=sys.stdout.isatty())
+    return advice_output.render_advice_console(report, width=terminal_width(), color=sys.stdout.isatty())
 
 
 def parse_caps(text: str, option: str) -> tuple[float, ...]:
@@ -157,11 +138,3 @@ def _positive(value: float | None, option: str) -> float | None:
     if value is not None and not (math.isfinite(value) and value > 0):
         raise UsageError(f"{option} must be a number above 0, not {value}")
     return value
-
-
-def _format_of(path: Path) -> AdviceFormat:
-    found = _FORMAT_OF_SUFFIX.get(path.suffix.lower())
-    if found is None:
-        known = ", ".join(_FORMAT_OF_SUFFIX)
-        raise UsageError(f"cannot tell the format of {path} by its suffix (known: {known}); give --format")
-    return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rankscope.cli.gate_inputs import read_side
+from rankscope.cli.options import CommPatterns, Processes
 from rankscope.cli.output import check_writable, say, write_file
 from rankscope.errors import InputError, UsageError
 from rankscope.units import format_size
@@ -25,24 +26,28 @@ def _baseline() -> None:
     """Keep a run as a small JSON file to compare with."""
 
 
+_Runs = Annotated[
+    list[str],
+    typer.Argument(
+        help="Runs of one state of the code; three or more show how much runs differ without a change."
+    ),
+]
+_Output = Annotated[Path, typer.Option("--output", "-o", help="The baseline to write.")]
+_Add = Annotated[
+    bool, typer.Option("--add", help="Keep the runs that the file holds already, newest 4 in all.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Replace a file that is no baseline.")]
+
+
 @baseline_app.command("update")
 def update(
-    runs: list[str] = typer.Argument(
-        ..., help="Runs of one state of the code; three or more show how much runs differ without a change."
-    ),
-    output: Path = typer.Option(DEFAULT_BASELINE, "--output", "-o", help="The baseline to write."),
-    add: bool = typer.Option(
-        False, "--add", help="Keep the runs that the file holds already, newest 4 in all."
-    ),
-    force: bool = typer.Option(False, "--force", help="Replace a file that is no baseline."),
-    comm_pattern: list[str] = typer.Option(
-        [],
-        "--comm-pattern",
-        help="Regular expression of more kernel names that communicate; may be repeated.",
-    ),
-    processes: int = typer.Option(
-        0, min=0, help="Processes that read files side by side. [default: one per core]"
-    ),
+    runs: _Runs,
+    *,
+    output: _Output = DEFAULT_BASELINE,
+    add: _Add = False,
+    force: _Force = False,
+    comm_pattern: CommPatterns,
+    processes: Processes = 0,
 ) -> None:
     """Write the baseline of runs: figures, values per step and the largest kernels, under 20 KB."""
     from rankscope.gate.baseline import join_baselines, render_baseline, shrink_baseline

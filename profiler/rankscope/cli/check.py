@@ -3,53 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from rankscope.cli.gate_inputs import read_limits, read_side
-from rankscope.cli.gate_outputs import EXIT_BROKEN, EXIT_COULD_NOT, GateFormat, choose_outputs, write_outputs
+from rankscope.cli.gate_outputs import GateFormat, GateFormatOption, choose_outputs, write_outputs
+from rankscope.cli.options import (
+    AllowUndefined,
+    CommPatterns,
+    Force,
+    GitlabFile,
+    JsonFile,
+    JunitFile,
+    MarkdownFile,
+    Processes,
+)
+from rankscope.cli.status import EXIT_BROKEN, EXIT_COULD_NOT
 from rankscope.errors import UsageError
 
-
-def check(
-    run: str = typer.Argument(
-        ..., help="Traces (a file, a directory, an fsspec URL), or a report saved as JSON."
+_Run = Annotated[
+    str, typer.Argument(help="Traces (a file, a directory, an fsspec URL), or a report saved as JSON.")
+]
+_Config = Annotated[
+    Path | None, typer.Option(show_default="rankscope.toml, if it is here", help="File with the limits.")
+]
+_Limits = Annotated[
+    list[str],
+    typer.Option(
+        default_factory=list,
+        show_default=False,
+        help="One more limit, such as min_overlap_ratio=0.6 or step.max_duration_ms=120.",
     ),
-    config: Path | None = typer.Option(
-        None, "--config", help="File with the limits. [default: rankscope.toml, if it is here]"
+]
+_Baseline = Annotated[
+    str | None,
+    typer.Option(
+        show_default="the config's", help="Also compare with this: a baseline, a saved report or traces."
     ),
-    limit: list[str] = typer.Option(
-        [], "--limit", help="One more limit, such as min_overlap_ratio=0.6 or step.max_duration_ms=120."
+]
+_Regressions = Annotated[
+    list[str],
+    typer.Option(
+        default_factory=list,
+        show_default=False,
+        help="How much worse than the baseline figures may be: overlap_ratio=2pp,exposed=5%.",
     ),
-    baseline: str | None = typer.Option(
-        None, help="Also compare with this: a baseline, a saved report or traces. [default: the config's]"
-    ),
-    max_regression: list[str] = typer.Option(
-        [], help="How much worse than the baseline figures may be: overlap_ratio=2pp,exposed=5%."
-    ),
-    fail_on_worse: bool = typer.Option(
-        False,
+]
+_FailOnWorse = Annotated[
+    bool,
+    typer.Option(
         "--fail-on-worse",
         help="A headline figure that is significantly worse than the baseline breaks a limit.",
     ),
-    allow_undefined: bool = typer.Option(
-        False, "--allow-undefined", help="A figure without a value breaks no limit."
-    ),
-    report_format: GateFormat = typer.Option(GateFormat.CONSOLE, "--format", help="What goes to stdout."),
-    junit: Path | None = typer.Option(None, help="Write JUnit XML here."),
-    gitlab: Path | None = typer.Option(None, help="Write GitLab code quality JSON here."),
-    markdown: Path | None = typer.Option(None, help="Write Markdown for a comment here."),
-    json: Path | None = typer.Option(None, help="Write JSON here."),
-    html: Path | None = typer.Option(None, help="Write the comparison with the baseline as HTML here."),
-    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
-    comm_pattern: list[str] = typer.Option(
-        [],
-        "--comm-pattern",
-        help="Regular expression of more kernel names that communicate; may be repeated.",
-    ),
-    processes: int = typer.Option(
-        0, min=0, help="Processes that read files side by side. [default: one per core]"
-    ),
+]
+_HtmlFile = Annotated[Path | None, typer.Option(help="Write the comparison with the baseline as HTML here.")]
+
+
+def check(
+    run: _Run,
+    *,
+    config: _Config = None,
+    limit: _Limits,
+    baseline: _Baseline = None,
+    max_regression: _Regressions,
+    fail_on_worse: _FailOnWorse = False,
+    allow_undefined: AllowUndefined = False,
+    report_format: GateFormatOption = GateFormat.CONSOLE,
+    junit: JunitFile = None,
+    gitlab: GitlabFile = None,
+    markdown: MarkdownFile = None,
+    json: JsonFile = None,
+    html: _HtmlFile = None,
+    force: Force = False,
+    comm_pattern: CommPatterns,
+    processes: Processes = 0,
 ) -> None:
     """Hold a run against limits. Exit status 0: all are kept; 1: one is broken or not measured; 2: could not do it."""
     from rankscope.gate.compare import compare

@@ -3,42 +3,58 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from rankscope.cli.gate_inputs import read_side
-from rankscope.cli.gate_outputs import EXIT_BROKEN, EXIT_COULD_NOT, GateFormat, choose_outputs, write_outputs
+from rankscope.cli.gate_outputs import GateFormat, GateFormatOption, choose_outputs, write_outputs
+from rankscope.cli.options import (
+    AllowUndefined,
+    CommPatterns,
+    Force,
+    GitlabFile,
+    JsonFile,
+    JunitFile,
+    MarkdownFile,
+    Processes,
+)
+from rankscope.cli.status import EXIT_BROKEN, EXIT_COULD_NOT
+
+_Base = Annotated[str, typer.Argument(help="What to compare with: traces, a saved report, or a baseline.")]
+_Head = Annotated[str, typer.Argument(help="What to compare: traces, a saved report, or a baseline.")]
+_Regressions = Annotated[
+    list[str],
+    typer.Option(
+        default_factory=list,
+        show_default=False,
+        help="How much worse figures may be, noise or not: overlap_ratio=2pp,exposed=5%. Exit status 1 if more.",
+    ),
+]
+_FailOnWorse = Annotated[
+    bool, typer.Option("--fail-on-worse", help="Exit status 1 if a headline figure is significantly worse.")
+]
+_HtmlFile = Annotated[Path | None, typer.Option(help="Write both runs side by side as HTML here.")]
+_CsvFile = Annotated[Path | None, typer.Option(help="Write the figures as CSV here.")]
 
 
 def compare(
-    base: str = typer.Argument(..., help="What to compare with: traces, a saved report, or a baseline."),
-    head: str = typer.Argument(..., help="What to compare: traces, a saved report, or a baseline."),
-    max_regression: list[str] = typer.Option(
-        [],
-        help="How much worse figures may be, noise or not: overlap_ratio=2pp,exposed=5%. Exit status 1 if more.",
-    ),
-    fail_on_worse: bool = typer.Option(
-        False, "--fail-on-worse", help="Exit status 1 if a headline figure is significantly worse."
-    ),
-    allow_undefined: bool = typer.Option(
-        False, "--allow-undefined", help="A figure without a value breaks no limit."
-    ),
-    report_format: GateFormat = typer.Option(GateFormat.CONSOLE, "--format", help="What goes to stdout."),
-    html: Path | None = typer.Option(None, help="Write both runs side by side as HTML here."),
-    markdown: Path | None = typer.Option(None, help="Write Markdown for a comment here."),
-    json: Path | None = typer.Option(None, help="Write JSON here."),
-    csv: Path | None = typer.Option(None, help="Write the figures as CSV here."),
-    junit: Path | None = typer.Option(None, help="Write JUnit XML of the limits here."),
-    gitlab: Path | None = typer.Option(None, help="Write GitLab code quality JSON of the limits here."),
-    force: bool = typer.Option(False, "--force", help="Replace files that exist."),
-    comm_pattern: list[str] = typer.Option(
-        [],
-        "--comm-pattern",
-        help="Regular expression of more kernel names that communicate; may be repeated.",
-    ),
-    processes: int = typer.Option(
-        0, min=0, help="Processes that read files side by side. [default: one per core]"
-    ),
+    base: _Base,
+    head: _Head,
+    *,
+    max_regression: _Regressions,
+    fail_on_worse: _FailOnWorse = False,
+    allow_undefined: AllowUndefined = False,
+    report_format: GateFormatOption = GateFormat.CONSOLE,
+    html: _HtmlFile = None,
+    markdown: MarkdownFile = None,
+    json: JsonFile = None,
+    csv: _CsvFile = None,
+    junit: JunitFile = None,
+    gitlab: GitlabFile = None,
+    force: Force = False,
+    comm_pattern: CommPatterns,
+    processes: Processes = 0,
 ) -> None:
     """Differences of two runs, and whether they are more than noise. Exit status 1 only for a limit that is broken."""
     from rankscope.gate.compare import compare as compare_sides

@@ -27,10 +27,13 @@ def dashboard(
     ),
     port: int = typer.Option(8501, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
     token_file: Path | None = typer.Option(
-        None, "--token-file", help=f"File that holds the token. [default: the variable {TOKEN_VARIABLE}]"
+        None, "--token-file", show_default=f"the variable {TOKEN_VARIABLE}", help="File that holds the token."
     ),
     spool: Path | None = typer.Option(
-        None, "--spool", help="Folder for uploads on their way. [default: in the store, or the user's cache]"
+        None,
+        "--spool",
+        show_default="in the store, or the user's cache",
+        help="Folder for uploads on their way.",
     ),
     max_upload: float = typer.Option(16.0, min=0.001, help="Most GiB of one run as it is sent."),
     max_file: float = typer.Option(4.0, min=0.001, help="Most GiB of one file as it is sent."),

@@ -23,7 +23,8 @@ def demo(
     force: bool = typer.Option(False, "--force", help="Replace what an earlier demo left in the directory."),
 ) -> None:
     """Train a small model with DDP on the CPU (gloo), record it, and report on it. Needs torch."""
-    from rankscope.cli.analyze import ReportFormat, render
+    from rankscope.cli.report_outputs import ReportFormat
+    from rankscope.cli.report_text import render
     from rankscope.collector.demo import run_demo
     from rankscope.pipeline import analyze_fully, read_run
 

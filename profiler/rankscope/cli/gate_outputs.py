@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from rankscope.cli.output import check_writable, print_report, say, write_file
+from rankscope.cli.terminal import terminal_width
 from rankscope.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from rankscope.model.verdict import Verdict
 
 SUMMARY_VARIABLE = "GITHUB_STEP_SUMMARY"
-EXIT_BROKEN = 1
-EXIT_COULD_NOT = 2
 
 
 class GateFormat(str, Enum):
@@ -35,6 +35,7 @@ class GateFormat(str, Enum):
     GITLAB = "gitlab"
 
 
+GateFormatOption = Annotated[GateFormat, typer.Option("--format", help="What goes to stdout.")]
 NEEDS_COMPARISON = (GateFormat.HTML, GateFormat.CSV)
 """Formats that show a comparison only."""
 
@@ -134,7 +135,7 @@ def _render(
 
 
 def _render_console(verdict: Verdict, comparison: Comparison | None, command: str) -> str:
-    width, color = shutil.get_terminal_size((100, 24)).columns, sys.stdout.isatty()
+    width, color = terminal_width(), sys.stdout.isatty()
     if command == "compare" and comparison is not None:
         from rankscope.renderers.comparison_console import render_comparison_console
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankscope.cli.options import CommPatterns, NoCache, Processes, RunToRead
 from rankscope.cli.output import print_report
+from rankscope.cli.status import EXIT_COULD_NOT
 from rankscope.units import format_duration
 
 if TYPE_CHECKING:
     from rankscope.model.run import Run, TraceWindow
-
-EXIT_FILE_LOST = 2
 
 
 class InspectFormat(str, Enum):
@@ -25,20 +25,16 @@ class InspectFormat(str, Enum):
     JSON = "json"
 
 
+_Format = Annotated[InspectFormat, typer.Option("--format", help="Format of the output.")]
+
+
 def inspect(
-    run: str = typer.Argument(..., help="A trace file, a directory of them, or an fsspec URL of either."),
-    report_format: InspectFormat = typer.Option(
-        InspectFormat.CONSOLE, "--format", help="Format of the output."
-    ),
-    comm_pattern: list[str] = typer.Option(
-        [],
-        "--comm-pattern",
-        help="Regular expression of more kernel names that communicate; may be repeated.",
-    ),
-    processes: int = typer.Option(
-        0, min=0, help="Processes that read files side by side. [default: one per core]"
-    ),
-    no_cache: bool = typer.Option(False, "--no-cache", help="Read every file anew, and keep nothing."),
+    run: RunToRead,
+    *,
+    report_format: _Format = InspectFormat.CONSOLE,
+    comm_pattern: CommPatterns,
+    processes: Processes = 0,
+    no_cache: NoCache = False,
 ) -> None:
     """Ranks, windows, steps, events, process groups and problems of the files of a run."""
     from rankscope.cli.reading import read_with_progress
@@ -52,7 +48,7 @@ def inspect(
     else:
         print_report(_to_text(facts), is_for_people=True)
     if any(problem.severity == "error" for problem in found.problems):
-        raise typer.Exit(EXIT_FILE_LOST)
+        raise typer.Exit(EXIT_COULD_NOT)
 
 
 def describe_run(run: Run) -> dict[str, Any]:

@@ -22,11 +22,9 @@ from rankscope.cli.dashboard import dashboard
 from rankscope.cli.demo import demo
 from rankscope.cli.inspect import inspect
 from rankscope.cli.push import push
+from rankscope.cli.status import EXIT_COULD_NOT, EXIT_INTERRUPTED, EXIT_TERMINATED
 from rankscope.errors import RankscopeError
 
-EXIT_COULD_NOT = 2
-EXIT_INTERRUPTED = 128 + signal.SIGINT
-EXIT_TERMINATED = 128 + signal.SIGTERM
 _DEBUG_VARIABLE = "RANKSCOPE_DEBUG"
 
 app = typer.Typer(

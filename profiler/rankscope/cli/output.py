@@ -53,15 +53,15 @@ def write_pieces(path: Path, pieces: Iterable[str], *, force: bool = True) -> No
         UsageError: it cannot be written.
     """
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = Path(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 _fill(file, pieces, is_gzip=path.suffix == ".gz")
-            Path(temporary).chmod(0o666 & ~_umask())
-            _give_name(Path(temporary), path, force=force)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.chmod(0o666 & ~_umask())
+            _give_name(temporary, path, force=force)
+        finally:
+            temporary.unlink(missing_ok=True)  # what has its name is no longer there
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -85,7 +85,6 @@ def _give_name(temporary: Path, path: Path, *, force: bool) -> None:
         os.link(temporary, path)
     except FileExistsError:
         raise UsageError(f"{path} exists already; give --force to replace it") from None
-    temporary.unlink()
 
 
 def print_report(text: str, *, is_for_people: bool) -> None:

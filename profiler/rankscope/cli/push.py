@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from rankscope.cli.analyze import parse_labels
 from rankscope.cli.dashboard import TOKEN_VARIABLE, read_token
+from rankscope.cli.options import parse_labels
 from rankscope.cli.output import say
 from rankscope.errors import InputError, UsageError
 
@@ -28,11 +28,11 @@ def push(
     run: Path = typer.Argument(..., help="A trace file or a directory of them."),
     to: str = typer.Option(..., "--to", help="Address of the dashboard, such as https://dashboard:8501."),
     name: str = typer.Option(
-        "", "--name", help="What the run is called there. [default: the directory's name]"
+        "", "--name", show_default="the directory's name", help="What the run is called there."
     ),
     tag: list[str] = typer.Option([], "--tag", help="key=value to find the run by; may be repeated."),
     token_file: Path | None = typer.Option(
-        None, "--token-file", help=f"File that holds the token. [default: the variable {TOKEN_VARIABLE}]"
+        None, "--token-file", show_default=f"the variable {TOKEN_VARIABLE}", help="File that holds the token."
     ),
     keep_traces: bool = typer.Option(True, help="Whether the dashboard keeps the trace files too."),
     wait: bool = typer.Option(True, help="Whether to wait until the dashboard has analysed the run."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankscope.cli.analyze import parse_labels, parse_steps
+from rankscope.cli.options import parse_labels, parse_steps
 from rankscope.errors import UsageError
 
 
