@@ -109,9 +109,8 @@ class CacheFolder:
                     out.write(_MAGIC + hashlib.sha256(content).digest())
                     out.write(content)
                 Path(temporary).replace(self.directory / name)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            finally:
+                Path(temporary).unlink(missing_ok=True)  # what has its name is no longer there
             self._evict()
 
     def _evict(self) -> None:

@@ -10,8 +10,10 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO
 
@@ -171,25 +173,34 @@ def _read_in_pool(
     others = set(multiprocessing.active_children())
     largest_first = sorted(sources, key=_text_bytes, reverse=True)
     unread: list[TraceSource] = []
-    with ProcessPoolExecutor(
-        processes, context, initializer=_end_with_parent, initargs=(os.getpid(),)
-    ) as pool:
-        try:
-            pending = {pool.submit(_read_one, source, options): source for source in largest_first}
-            for future in as_completed(pending):
-                if isinstance(future.exception(), BrokenProcessPool):
-                    unread.append(pending[future])
-                else:
-                    yield pending[future], future.result()
-        except BaseException:
-            # Whoever interrupts does not want to wait until the files at hand have been read.
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in set(multiprocessing.active_children()) - others:
-                process.terminate()
-            raise
+    with _pool(processes, context) as pool, ExitStack() as unless_all_are_read:
+        unless_all_are_read.callback(_stop_at_once, pool, others)
+        pending = {pool.submit(_read_one, source, options): source for source in largest_first}
+        for future in as_completed(pending):
+            if isinstance(future.exception(), BrokenProcessPool):
+                unread.append(pending[future])
+            else:
+                yield pending[future], future.result()
+        unless_all_are_read.pop_all()
     # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
     for source in unread:
         yield source, _read_alone(source, options, context)
+
+
+def _pool(processes: int, context: SpawnContext) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(processes, context, initializer=_end_with_parent, initargs=(os.getpid(),))
+
+
+def _stop_at_once(pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
+    """End the workers: whoever interrupts does not want to wait until the files at hand have been read.
+
+    Args:
+        pool: their pool.
+        others: processes that were there before it.
+    """
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in set(multiprocessing.active_children()) - others:
+        process.terminate()
 
 
 def _end_with_parent(parent: int) -> None:
@@ -209,7 +220,7 @@ def _end_with_parent(parent: int) -> None:
 
 
 def _read_alone(source: TraceSource, options: ReadOptions, context: SpawnContext) -> _Outcome:
-    with ProcessPoolExecutor(1, context, initializer=_end_with_parent, initargs=(os.getpid(),)) as pool:
+    with _pool(1, context) as pool:
         try:
             return pool.submit(_read_one, source, options).result()
         except BrokenProcessPool:
