@@ -114,7 +114,7 @@ class Api:
             else:
                 await self._receive_body(request, job.run_id)
             return _accepted(await to_thread.run_sync(self.uploads.complete, job.run_id))
-        except (RefusalError, ClientDisconnect):
+        except (RefusalError, ClientDisconnect, OSError):
             self.uploads.drop(job.run_id)
             raise
 

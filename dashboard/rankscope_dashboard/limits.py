@@ -28,7 +28,7 @@ class Limits:
         block_seconds: time in which 256 KiB must arrive; a slower client is cut off and can resume.
         open_requests: uploads that are received at the same time.
         pending: runs that may wait for their files or their analysis.
-        abandoned_seconds: an upload to which nothing was added for so long is dropped.
+        abandoned_seconds: an upload to which nothing was added for so long, or that failed so long ago, is dropped.
         analysis_seconds: time that one analysis may take.
         analysis_memory_bytes: address space of one analysis.
         free_disk_bytes: what must stay free on the disk.

@@ -19,7 +19,6 @@ from rankscope.model.timeline_view import split_tracks
 from rankscope.store import RunRecord, RunStatus, Store, open_store
 from rankscope_dashboard.server import SPOOL_VARIABLE, STORE_VARIABLE
 
-DEFAULT_STORE = "rankscope-runs"
 _REPORTS, _TIMELINES, _TABLES = 24, 4, 24
 
 
@@ -38,7 +37,7 @@ class StoredRun:
 
 def open_shared_store() -> Store:
     """The store that all visitors share."""
-    return _open_store(os.environ.get(STORE_VARIABLE, DEFAULT_STORE), os.environ.get(SPOOL_VARIABLE))
+    return _open_store(os.environ[STORE_VARIABLE], os.environ.get(SPOOL_VARIABLE))
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

@@ -111,17 +111,23 @@ class Supervisor:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._sweep()
-            job = next((job for job in self._jobs.all() if job.state == "queued"), None)
-            if job is None:
-                self._wake.wait(timeout=_SWEEP_SECONDS)
-                self._wake.clear()
-                continue
             try:
-                self._finish(job.run_id, self._analyse(job))
-            except OSError as error:  # the store cannot be reached: the job stays in the queue
+                is_idle = not self._do_next()
+            except (OSError, RankscopeError) as error:  # what could not be done stays in the queue
                 _LOGGER.warning("the store %s cannot be used, trying again: %s", self._store.url, error)
                 self._stopping.wait(_RETRY_SECONDS)
+                continue
+            if is_idle:
+                self._wake.wait(timeout=_SWEEP_SECONDS)
+                self._wake.clear()
+
+    def _do_next(self) -> bool:
+        """Analyse the oldest queued upload; whether there was one."""
+        self._sweep()
+        job = next((job for job in self._jobs.all() if job.state == "queued"), None)
+        if job is not None:
+            self._finish(job.run_id, self._analyse(job))
+        return job is not None
 
     def _sweep(self) -> None:
         if time.monotonic() - self._swept_at > _SWEEP_SECONDS or self._swept_at == 0.0:

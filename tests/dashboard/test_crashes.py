@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import signal
@@ -10,16 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import psutil
 import pytest
+from starlette.applications import Starlette
 
 from rankscope.pipeline import analyze_run, read_run
 from rankscope.pipeline.keep import KeepOptions, keep_run
 from rankscope.renderers.to_json import read_json
-from rankscope.store import Job, open_store
+from rankscope.store import Job, new_run_id, open_store
+from rankscope_dashboard import supervisor as supervisor_module
+from rankscope_dashboard.api import Api
 from rankscope_dashboard.limits import Limits
+from rankscope_dashboard.merged import MergedTraces
 from rankscope_dashboard.supervisor import Supervisor
+from rankscope_dashboard.uploads import Uploads
 from support.command import write_run
 from support.dashboard_server import DashboardServer, start_server, wait_for_state, wait_until
 
@@ -178,6 +185,50 @@ def test_a_run_deleted_just_after_it_was_stored_does_not_come_back(tmp_path: Pat
     supervisor._finish(record.run_id, "")
     supervisor.stop()
     assert store.list_runs() == []
+
+
+def test_the_queue_goes_on_after_a_fault_of_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(supervisor_module, "_RETRY_SECONDS", 0.01)
+    store = open_store(tmp_path / "store")
+    store.jobs.folder.mkdir(parents=True)
+    supervisor = Supervisor(store, Limits())
+    supervisor.start()
+    try:
+        aside = store.jobs.folder.rename(tmp_path / "aside")
+        store.jobs.folder.write_text("in the way")
+        supervisor.notify()
+        wait_until(lambda: "trying again" in caplog.text, "the fault has been met")
+        store.jobs.folder.unlink()
+        aside.rename(store.jobs.folder)
+        # It has been tried too often, which is told without another analysis.
+        job = store.jobs.save(Job(run_id=new_run_id(), name="r", created_at="", state="queued", attempts=3))
+        supervisor.notify()
+        wait_until(lambda: store.status(job.run_id).state == "failed", "the next run has its turn")
+    finally:
+        supervisor.stop()
+
+
+def test_what_was_sent_at_once_is_dropped_when_the_disk_is_full(tmp_path: Path) -> None:
+    """It cannot be resumed: what arrived of it would only fill the disk further."""
+
+    class Full(Uploads):
+        async def receive(self, *_args: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    store, limits = open_store(tmp_path / "store"), Limits()
+    uploads = Full(store, limits, lambda: None)
+    api = Api(store=store, uploads=uploads, limits=limits, merged=MergedTraces(store, limits))
+
+    async def post() -> httpx.Response:
+        transport = httpx.ASGITransport(Starlette(routes=api.routes()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.post("/api/v1/runs", content=b"{}")
+
+    answer = anyio.run(post)
+    assert (answer.status_code, answer.json()["error"]) == (507, "disk-full")
+    assert store.jobs.all() == []
 
 
 def test_old_runs_are_deleted_by_the_server(servers: Any, files: dict[str, bytes], tmp_path: Path) -> None:

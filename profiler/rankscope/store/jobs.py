@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -180,19 +181,26 @@ class Jobs:
         )
 
     def drop_abandoned(self, max_age_seconds: float) -> list[str]:
-        """Remove uploads to which nothing was added for so long; their ids."""
+        """Remove uploads to which nothing was added for so long, and those that failed so long ago; their ids."""
         oldest = time.time() - max_age_seconds
         abandoned = [
-            job.run_id for job in self.all() if job.state == "receiving" and self._touched(job) < oldest
+            job.run_id
+            for job in self.all()
+            if job.state in ("receiving", "failed") and self._touched(job) < oldest
         ]
         for run_id in abandoned:
             self.remove(run_id)
         return abandoned
 
     def _touched(self, job: Job) -> float:
+        """When something was last added; now, if the job has just been removed."""
         paths = [self._folder_of(job.run_id) / _JOB_FILE]
         paths += [self.file_path(job.run_id, number) for number in range(len(job.files))]
-        return max((path.stat().st_mtime for path in paths if path.exists()), default=0.0)
+        times = []
+        for path in paths:
+            with suppress(FileNotFoundError):
+                times.append(path.stat().st_mtime)
+        return max(times, default=time.time())
 
     def _progress(self, job: Job) -> Progress:
         if job.state == "receiving":
@@ -216,7 +224,8 @@ class Jobs:
         return self.folder / check_run_id(run_id)
 
     def _read(self, run_id: str) -> Job | None:
+        """The job; None where there is none, or its file is damaged: it is nobody's then, and holds up no other."""
         try:
             return msgspec.json.decode((self.folder / run_id / _JOB_FILE).read_bytes(), type=Job)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, msgspec.MsgspecError):
             return None

@@ -86,6 +86,23 @@ def test_abandoned_uploads_go_and_others_stay(jobs: Jobs) -> None:
     assert {j.run_id for j in jobs.all()} == {fresh.run_id, queued.run_id}
 
 
+def test_failed_uploads_go_too_once_there_was_time_to_read_why(jobs: Jobs) -> None:
+    old, fresh = jobs.save(job(state="analysing")), jobs.save(job(state="analysing"))
+    for one in (old, fresh):
+        jobs.fail(one.run_id, "because")
+    os.utime(jobs.folder / old.run_id / "job.json", (1, 1))
+    assert jobs.drop_abandoned(3600) == [old.run_id]
+    assert [j.run_id for j in jobs.all()] == [fresh.run_id]
+
+
+def test_a_damaged_job_is_nobodys_and_holds_up_no_other(jobs: Jobs) -> None:
+    damaged, good = jobs.save(job()), jobs.save(job())
+    (jobs.folder / damaged.run_id / "job.json").write_bytes(b'{"run_id": ')
+    assert jobs.all() == [good]
+    assert jobs.get(damaged.run_id) is None
+    assert jobs.remove(damaged.run_id)
+
+
 def test_an_upload_to_which_something_was_added_is_not_abandoned(jobs: Jobs) -> None:
     one = jobs.save(job(files=[JobFile(name="x")]))
     os.utime(jobs.folder / one.run_id / "job.json", (1, 1))
