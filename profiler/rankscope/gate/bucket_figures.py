@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rankscope.gate.figures import BUCKET_FIGURES
 from rankscope.gate.row import Row, Value, median
 from rankscope.model.report import BucketRow, Report
 
-_FIGURES = (
-    "overlap_ratio",
-    "exposed_communication",
-    "bus_bandwidth",
-    "transfer",
-    "wait",
-    "queue",
-    "host_overhead",
-    "size",
-)
-
+_FIGURES = tuple(figure.name for figure in BUCKET_FIGURES)
 _CUT = "the report holds only the buckets with the most exposed time; give traces, or a report with --detail full"
 
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from rankscope.gate.figures import COMMUNICATION, COMPUTE, DURATION, EXPOSED, FIGURES_OF_SCOPE, OVERLAP
+from rankscope.gate.figures import (
+    COMMUNICATION,
+    COMPUTE,
+    DURATION,
+    EXPOSED,
+    FIGURES_OF_SCOPE,
+    OVERLAP,
+    qualify,
+)
 from rankscope.gate.parts import compare_parts
 from rankscope.gate.regressions import COMPARED_SCOPES, RegressionLimit
 from rankscope.gate.significance import judge
-from rankscope.gate.snapshot import qualify
 from rankscope.model.comparison import ChangedPart, ComparedFigure, Comparison, Judgement, Side
 from rankscope.model.figure import Figure
 from rankscope.model.groups import compact_ranks

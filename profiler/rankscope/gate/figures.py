@@ -129,3 +129,12 @@ def find_figure(scope: str, name: str) -> Figure | None:
     """The figure of that name or alias in a scope; None if there is none."""
     wanted = ALIASES.get(name, name)
     return next((figure for figure in FIGURES_OF_SCOPE[scope] if figure.name == wanted), None)
+
+
+def qualify(scope: str, figure: str) -> str:
+    """Name of a figure in a scope: that of the whole run stands alone.
+
+    >>> qualify("run", "overlap_ratio"), qualify("steady", "overlap_ratio")
+    ('overlap_ratio', 'steady.overlap_ratio')
+    """
+    return figure if scope == "run" else f"{scope}.{figure}"

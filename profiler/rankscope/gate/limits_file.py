@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankscope.errors import UsageError
+from rankscope.gate.figures import qualify
 from rankscope.gate.limits import (
     SCOPES,
     SELECTORS,
@@ -203,7 +204,7 @@ def _read_limit(
         faults.append(f"{name}: {fault}")
         return None
     return Limit(
-        name=name if scope == "run" else f"{scope}.{name}",
+        name=qualify(scope, name),
         scope=scope,
         figure=figure,
         bound=bound,

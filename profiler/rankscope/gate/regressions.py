@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rankscope.errors import UsageError
-from rankscope.gate.figures import ALIASES, FIGURES_OF_SCOPE, find_figure
+from rankscope.gate.figures import ALIASES, FIGURES_OF_SCOPE, find_figure, qualify
 from rankscope.gate.limits import suggest
 from rankscope.model.figure import POINT, UNITS, Figure
 
@@ -61,11 +61,7 @@ class RegressionLimit:
 
 def compared_names() -> list[str]:
     """All names that a regression limit may have."""
-    return [
-        figure.name if scope == "run" else f"{scope}.{figure.name}"
-        for scope in COMPARED_SCOPES
-        for figure in FIGURES_OF_SCOPE[scope]
-    ]
+    return [qualify(scope, figure.name) for scope in COMPARED_SCOPES for figure in FIGURES_OF_SCOPE[scope]]
 
 
 def parse_regressions(texts: Sequence[str], *, allow_undefined: bool = False) -> tuple[RegressionLimit, ...]:

@@ -5,22 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rankscope.analyses.kernel_totals import KernelTotal
-from rankscope.gate.figures import FIGURES_OF_SCOPE, STEP_FIGURES
+from rankscope.gate.figures import FIGURES_OF_SCOPE, STEP_FIGURES, qualify
 from rankscope.gate.measure import count_present, measure_scope, measure_steps, why_empty
 from rankscope.gate.regressions import COMPARED_SCOPES
 from rankscope.model.report import Report
 from rankscope.model.snapshot import Part, Parts, Snapshot
 
 _VERSIONS_KEPT = 8
-
-
-def qualify(scope: str, figure: str) -> str:
-    """Name of a figure in a scope: that of the whole run stands alone.
-
-    >>> qualify("run", "overlap_ratio"), qualify("steady", "overlap_ratio")
-    ('overlap_ratio', 'steady.overlap_ratio')
-    """
-    return figure if scope == "run" else f"{scope}.{figure}"
 
 
 def take_snapshot(report: Report) -> Snapshot:

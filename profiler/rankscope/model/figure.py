@@ -40,6 +40,11 @@ class Figure:
     kind: Kind
     better: Better = "lower"
 
+    @property
+    def unit(self) -> str:
+        """What values are counted in, the first of the units in which it may be limited; "" of a bare number."""
+        return next(iter(UNITS[self.kind]))
+
     def format(self, value: float) -> str:
         """Text of a value.
 

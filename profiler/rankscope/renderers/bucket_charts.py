@@ -11,7 +11,7 @@ from rankscope.model.categories import EventClass
 from rankscope.model.intervals import IntervalSet, union
 from rankscope.model.report import BucketRow, Report
 from rankscope.model.timeline import Timeline
-from rankscope.renderers.bucket_tables import pick_bucket_step
+from rankscope.renderers.bucket_tables import pick_bucket_step, split_bucket
 from rankscope.renderers.chart_axes import choose_unit
 from rankscope.units import format_duration, format_ratio, format_size
 
@@ -34,7 +34,7 @@ def build_bucket_chart(report: Report, timeline: Timeline | None) -> Figure | No
     rows = pick_bucket_step(report, None if timeline is None else timeline.step)
     if not rows:
         return None
-    begin = min(t for row in rows for t in (row.ready_ns, row.launched_ns, row.started_ns) if t is not None)
+    begin = min(split_bucket(row)[0] for row in rows)
     end = max(row.finished_ns for row in rows)
     convert, unit = choose_unit(end - begin)
     names = [f"bucket {row.index}" for row in rows]
@@ -79,17 +79,6 @@ _PART_WORDS = {
 }
 
 
-def _span_of(row: BucketRow, part: str) -> tuple[int, int]:
-    """Begin and end of a part of a bucket's time: ready, asked for, started, the last rank came, finished."""
-    asked = max((t for t in (row.ready_ns, row.launched_ns) if t is not None), default=row.started_ns)
-    came = row.started_ns + min(row.wait_ns or 0, row.finished_ns - row.started_ns)
-    asked = min(asked, row.started_ns)
-    ready = asked if row.ready_ns is None else min(row.ready_ns, asked)
-    times = (ready, asked, row.started_ns, came, row.finished_ns)
-    place = _PARTS.index(part)
-    return times[place], times[place + 1]
-
-
 def _draw_part(
     rows: Sequence[BucketRow],
     names: Sequence[str],
@@ -97,7 +86,8 @@ def _draw_part(
     begin: int,
     convert: Any,  # noqa: ANN401 - ns to a unit
 ) -> Figure:
-    spans = [_span_of(row, part) for row in rows]
+    place = _PARTS.index(part)
+    spans = [split_bucket(row)[place : place + 2] for row in rows]
     return {
         "type": "bar",
         "orientation": "h",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
@@ -89,7 +90,8 @@ def _bucket_cells(
     total = sum(row.finished_ns - row.started_ns for row in rows)
     exposed = sum(row.exposed_ns for row in rows)
     size = take_median([row.size_bytes for row in rows])
-    bandwidth = _middle([row.bus_bandwidth_gbps for row in rows])
+    bandwidths = [row.bus_bandwidth_gbps for row in rows if row.bus_bandwidth_gbps is not None]
+    bandwidth = statistics.median(bandwidths) if bandwidths else None
     no_parameters = "the parameters of the bucket are not known"
     return [
         Cell(text=_name(index, bucket), value=index),
@@ -111,11 +113,6 @@ def _name(index: int, bucket: LayoutBucket | None) -> str:
     if bucket is None or bucket.op == "all_reduce" or not bucket.parameters:
         return str(index)
     return f"{index} {make_inert(bucket.parameters[0])} {bucket.op}"
-
-
-def _middle(values: Sequence[float | None]) -> float | None:
-    known = sorted(value for value in values if value is not None)
-    return known[len(known) // 2] if known else None
 
 
 def build_layout_table(report: Report, limit: int) -> Table:
@@ -184,3 +181,17 @@ def pick_bucket_step(report: Report, preferred: int | None = None) -> tuple[Buck
             of_backward[row.rank, row.window, row.backward, str(row.device)].append(row)
     worst = max(of_backward, key=lambda key: (sum(row.exposed_ns for row in of_backward[key]), -key[0]))
     return tuple(sorted(of_backward[worst], key=lambda row: (row.index, row.started_ns)))
+
+
+def split_bucket(row: BucketRow) -> tuple[int, int, int, int, int]:
+    """Times of a bucket in ns, none before the one before it; an unknown one is that of the next.
+
+    Returns:
+        When its gradients were ready, when the host had asked for it too, when it started, when the last rank had
+        come, when it was finished.
+    """
+    asked = max((t for t in (row.ready_ns, row.launched_ns) if t is not None), default=row.started_ns)
+    asked = min(asked, row.started_ns)
+    ready = asked if row.ready_ns is None else min(row.ready_ns, asked)
+    came = row.started_ns + min(row.wait_ns or 0, row.finished_ns - row.started_ns)
+    return ready, asked, row.started_ns, came, row.finished_ns

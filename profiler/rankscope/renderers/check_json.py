@@ -12,8 +12,6 @@ from rankscope.renderers.comparison_tables import say_comparison
 
 FORMAT = {"name": "rankscope-verdict", "version": "1.0"}
 
-_UNITS = {"time": "ns", "bandwidth": "gbps", "size": "bytes"}
-
 
 def render_check_json(verdict: Verdict, comparison: Comparison | None = None) -> str:
     """The verdict as strict JSON, ending with a line break. Keys: docs/formats.md.
@@ -77,7 +75,7 @@ def _figure(row: ComparedFigure) -> dict[str, Any]:
     judgement = row.judgement
     return {
         "name": row.name,
-        "unit": _UNITS.get(row.figure.kind, ""),
+        "unit": row.figure.unit,
         "better": row.figure.better,
         "base": row.base,
         "head": row.head,

@@ -20,7 +20,6 @@ _COLUMNS = (
     "significant",
     "reason",
 )
-_UNITS = {"time": "ns", "bandwidth": "gbps", "size": "bytes"}
 
 
 def render_comparison_csv(comparison: Comparison) -> str:
@@ -36,7 +35,7 @@ def render_comparison_csv(comparison: Comparison) -> str:
         writer.writerow(
             [
                 row.name,
-                _UNITS.get(row.figure.kind, ""),
+                row.figure.unit,
                 row.base,
                 row.head,
                 row.change,

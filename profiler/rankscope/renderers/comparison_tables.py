@@ -67,8 +67,12 @@ def build_figure_table(comparison: Comparison, scope: str) -> Table:
     title = SCOPE_TITLES[scope]
     if any(row.is_per_step for row in rows):
         title += "; times per recorded step"
+    labels: dict[str, list[str]] = {}
+    for row in shown:
+        if row.reason:
+            labels.setdefault(row.reason, []).append(row.figure.label)
     notes = [
-        make_inert(f"{row.figure.label}: n/a ({row.reason})", MESSAGE_LIMIT) for row in shown if row.reason
+        make_inert(f"{', '.join(named)}: n/a ({reason})", MESSAGE_LIMIT) for reason, named in labels.items()
     ]
     if absent and shown:
         notes.append(f"Measured on neither side: {', '.join(row.figure.label for row in absent)}.")
@@ -76,8 +80,8 @@ def build_figure_table(comparison: Comparison, scope: str) -> Table:
         notes.append(
             "p and significance: permutation test over the values of the steady steps of both sides."
         )
-    table = finish_table(title, _FIGURE_COLUMNS, [_figure_cells(row) for row in shown])
-    return Table(title=table.title, columns=table.columns, rows=table.rows, notes=tuple(notes))
+    rows_of_cells = tuple(tuple(_figure_cells(row)) for row in shown)
+    return Table(title=title, columns=_FIGURE_COLUMNS, rows=rows_of_cells, notes=tuple(notes))
 
 
 def _figure_cells(row: ComparedFigure) -> list[Cell]:

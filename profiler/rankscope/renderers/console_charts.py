@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from rankscope.model.report import RankRow, Report
 from rankscope.renderers.advice_tables import find_prediction
 from rankscope.renderers.arrivals import Arrivals, describe_arrivals, list_arrivals
-from rankscope.renderers.bucket_tables import pick_bucket_step
+from rankscope.renderers.bucket_tables import pick_bucket_step, split_bucket
 from rankscope.renderers.console_drawing import NOTHING, draw_notes, draw_text, draw_title
 from rankscope.renderers.palette import ANNOTATION, EXPOSED, HIDDEN, IDLE, PARTS, WAITING, split_window
 from rankscope.renderers.report_tables import name_rank, pick_ranks
@@ -19,6 +21,9 @@ _WIDE = 100
 _MOST_COLUMNS = 100
 _SHADES = "·░▒▓█"
 """From nothing to the full value; what is unknown is a blank."""
+
+_BUCKET_PARTS = ((IDLE, "·"), (ANNOTATION, "░"), (WAITING, "▒"), (HIDDEN, "█"))
+"""Of a bucket's time, in the order of `split_bucket`."""
 
 _SHADE_STYLES = ("dim", "color(223)", "color(216)", "color(209)", "color(166)")
 
@@ -135,8 +140,7 @@ def draw_bucket_strip(report: Report, width: int) -> RenderableType:
     rows = pick_bucket_step(report)
     if not rows:
         return NOTHING
-    starts = [t for row in rows for t in (row.ready_ns, row.launched_ns, row.started_ns) if t is not None]
-    begin, end = min(starts), max(row.finished_ns for row in rows)
+    begin, end = min(split_bucket(row)[0] for row in rows), max(row.finished_ns for row in rows)
     label_width = max(len(str(row.index)) for row in rows) + len("  bucket  ")
     space = max(10, min(width - label_width - 2, _MOST_COLUMNS))
 
@@ -145,20 +149,11 @@ def draw_bucket_strip(report: Report, width: int) -> RenderableType:
 
     lines: list[RenderableType] = []
     for row in rows:
-        known = [t for t in (row.ready_ns, row.launched_ns) if t is not None]
-        asked = min(max(known, default=row.started_ns), row.started_ns)
-        came = row.started_ns + min(row.wait_ns or 0, row.finished_ns - row.started_ns)
         line = Text(f"  bucket {row.index}".ljust(label_width))
-        ready = asked if row.ready_ns is None else min(row.ready_ns, asked)
-        line.append(" " * column(ready))
-        parts = (
-            (IDLE, "·", ready, asked),
-            (ANNOTATION, "░", asked, row.started_ns),
-            (WAITING, "▒", row.started_ns, came),
-            (HIDDEN, "█", came, row.finished_ns),
-        )
-        for part, block, first, last in parts:
-            line.append(block * (column(last) - column(first)), style=part.light)
+        columns = [column(time_ns) for time_ns in split_bucket(row)]
+        line.append(" " * columns[0])
+        for (part, block), (first, last) in zip(_BUCKET_PARTS, pairwise(columns), strict=True):
+            line.append(block * (last - first), style=part.light)
         lines.append(line)
     step, rank = rows[0].step, rows[0].rank
     legend = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rankscope.model.groups import compact_ranks
-from rankscope.model.report import Advice, Prediction, Report, Straggler
+from rankscope.model.report import Advice, Report, Straggler
+from rankscope.renderers.advice_tables import find_prediction
 from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
 from rankscope.renderers.headline import Headline, measure_headline
 from rankscope.renderers.tables import NO_REASON, NOT_AVAILABLE
@@ -85,18 +84,14 @@ def _say_advice(advice: Advice | None) -> str:
     if advice is None or advice.verdict != "change" or advice.bucket_cap_mb.best is None:
         return ""
     cap = advice.bucket_cap_mb
-    best = _predicted(cap.predictions, cap.best)
-    now = _predicted(cap.predictions, cap.current)
+    best = find_prediction(cap, cap.best)
+    now = find_prediction(cap, cap.current)
     instead = "" if cap.current is None else f" instead of {cap.current:g}"
     gain = ""
     if best is not None:
         gain = f": the step is predicted to take {format_duration(best.step_ns)}"
         gain += "" if now is None else f" instead of {format_duration(now.step_ns)}"
     return f"Set bucket_cap_mb={cap.best:g}{instead}{gain}."
-
-
-def _predicted(predictions: Sequence[Prediction], cap: float | None) -> Prediction | None:
-    return next((p for p in predictions if p.bucket_cap_mb == cap), None)
 
 
 def _say_missing(report: Report) -> str:

@@ -9,6 +9,7 @@ from rankscope.renderers.bucket_tables import (
     describe_layout,
     pick_bucket_step,
     pick_layout,
+    split_bucket,
 )
 from rankscope.renderers.tables import Table
 from support.straggling_report import MS, make_bucket, make_layout, make_straggling
@@ -45,6 +46,24 @@ def test_medians_over_steady_steps_and_ranks() -> None:
         ["1", "10 MiB", "1", "60.0 us", "3.00 ms", "0 ns", "2.00 ms", "2.00 ms", "0.0 %", "7 GB/s"],
     ]
     assert table.notes == ("Times: median over the steady steps and the ranks.",)
+
+
+def test_the_median_of_an_even_number_of_bandwidths_lies_between_them() -> None:
+    rows = [
+        replace(make_bucket(1, rank, 0), bus_bandwidth_gbps=gbps) for rank, gbps in ((0, 10.0), (1, 13.0))
+    ]
+    table = build_bucket_table(replace(make_straggling(), buckets=rows), 9)
+    assert texts(table)[0][-1] == "11.5 GB/s"
+
+
+def test_times_of_a_bucket_never_run_backwards() -> None:
+    """Ready at 60, launched 61, started 62, the last rank came at 66, finished at 68 ms of a step from 100."""
+    row = make_bucket(1, 0, 0)
+    assert split_bucket(row) == tuple((100 + ms) * MS for ms in (60, 61, 62, 66, 68))
+    late = replace(row, ready_ns=170 * MS, launched_ns=None, wait_ns=99 * MS)
+    assert split_bucket(late) == tuple((100 + ms) * MS for ms in (62, 62, 62, 68, 68))
+    unknown = replace(row, ready_ns=None, launched_ns=None, wait_ns=None)
+    assert split_bucket(unknown) == tuple((100 + ms) * MS for ms in (62, 62, 62, 62, 68))
 
 
 def test_the_layout_of_the_steady_steps_is_shown() -> None:
