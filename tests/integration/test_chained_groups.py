@@ -78,7 +78,8 @@ def test_a_slow_stage_is_named_and_no_other(tmp_path: Path, stage: int) -> None:
     late alike: no all-reduce has a rank that arrives alone, so plain lateness sees nothing. One rank of the stage
     alone costs nothing, as the other still holds up its pipeline.
     """
-    analysis = analysis_of(pipeline_data_parallel(slow_stage=(stage, 500 * US), steps=5), tmp_path)
+    slow = dict.fromkeys((2 * stage, 2 * stage + 1), 500 * US)
+    analysis = analysis_of(pipeline_data_parallel(slow=slow, steps=5), tmp_path)
     straggler = straggler_of(analysis)
     assert (straggler.verdict, straggler.scope) == ("found", "stage")
     assert straggler.ranks == [2 * stage, 2 * stage + 1]
@@ -90,9 +91,8 @@ def test_a_slow_stage_is_named_and_no_other(tmp_path: Path, stage: int) -> None:
 @pytest.mark.parametrize("stage", [0, 3])
 def test_a_slow_stage_at_an_end_of_the_pipeline_is_named(tmp_path: Path, stage: int) -> None:
     """First and last stage run programs of their own: only totals can be compared, so the cost is rough."""
-    straggler = straggler_of(
-        analysis_of(pipeline_data_parallel(slow_stage=(stage, 500 * US), steps=5), tmp_path)
-    )
+    slow = dict.fromkeys((2 * stage, 2 * stage + 1), 500 * US)
+    straggler = straggler_of(analysis_of(pipeline_data_parallel(slow=slow, steps=5), tmp_path))
     assert (straggler.verdict, straggler.scope) == ("found", "stage")
     assert straggler.ranks == [2 * stage, 2 * stage + 1]
     assert straggler.cost_ns_per_step is not None
@@ -102,7 +102,7 @@ def test_a_slow_stage_at_an_end_of_the_pipeline_is_named(tmp_path: Path, stage: 
 @pytest.mark.parametrize("rank", [0, 3, 6])
 def test_a_slow_rank_of_a_pipeline_is_named_where_lateness_ties_four(tmp_path: Path, rank: int) -> None:
     """A rank of PP4 x DP2 is slow by 4 x 0.5 ms: all four of its replica come 2 ms late to their gradients."""
-    analysis = analysis_of(pipeline_data_parallel(slow_rank=(rank, 500 * US), steps=5), tmp_path)
+    analysis = analysis_of(pipeline_data_parallel(slow={rank: 500 * US}, steps=5), tmp_path)
     straggler = straggler_of(analysis)
     assert (straggler.scope, straggler.ranks, straggler.cost_ns_per_step) == ("rank", [rank], 2 * MS)
     assert costs(straggler) == {rank: 2 * MS}

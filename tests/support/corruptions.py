@@ -113,7 +113,7 @@ SYNTHETIC: Mapping[str, tuple[Callable[[], Scenario], TraceStyle]] = {
     "clean": (lambda: ddp_run(ranks=4, steps=6), _ORDER),
     "chained": (lambda: tensor_data_parallel(slow={0: 10 * MS}, steps=6), _ORDER),
     "host": (lambda: host_slow(steps=5), _ORDER),
-    "pipeline": (lambda: pipeline_data_parallel(slow_rank=(3, MS), steps=5), _ORDER),
+    "pipeline": (lambda: pipeline_data_parallel(slow={3: MS}, steps=5), _ORDER),
     "drift": (partial(_long, 2), _ORDER),
     "drift clean": (partial(_long, None), _ORDER),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 
@@ -29,6 +29,14 @@ class ExpectedMeasures:
     window_ns: int | None = None
     idle_ns: int | None = None
 
+    def stated(self) -> dict[str, int]:
+        """Name -> figure, of those that are stated."""
+        return {name: figure for name, figure in asdict(self).items() if figure is not None}
+
+    def times(self, count: int) -> ExpectedMeasures:
+        """The sums of `count` such steps, which share no device time."""
+        return ExpectedMeasures(**{name: count * figure for name, figure in self.stated().items()})
+
     @property
     def overlap_ratio(self) -> float | None:
         """Overlap over communication, 0..1; None without communication."""
@@ -47,7 +55,6 @@ class ExpectedCollective:
         op, size_bytes: operation and size.
         transfer_ns: from the last arrival to the common end.
         arrivals_ns: rank -> true time at which its kernel starts.
-        end_ns: common end, without the ranks' jitter.
     """
 
     step: int
@@ -56,7 +63,11 @@ class ExpectedCollective:
     size_bytes: int
     transfer_ns: int
     arrivals_ns: dict[int, int]
-    end_ns: int
+
+    @property
+    def end_ns(self) -> int:
+        """The common end, without the ranks' jitter."""
+        return max(self.arrivals_ns.values()) + self.transfer_ns
 
     @property
     def lateness_ns(self) -> int:
@@ -187,19 +198,6 @@ class Expected:
         return {"world_size": self.world_size, **stated, "missing_ranks": list(self.missing_ranks)}
 
 
-_MEASURE_NAMES = (
-    "compute_ns",
-    "communication_ns",
-    "overlap_ns",
-    "exposed_communication_ns",
-    "communication_self_overlap_ns",
-    "memory_ns",
-    "exposed_memory_ns",
-    "window_ns",
-    "idle_ns",
-)
-
-
 def _by_rank(measures: dict[int, ExpectedMeasures]) -> dict[str, dict[str, int | float]]:
     return {str(rank): _stated(m) for rank, m in sorted(measures.items())}
 
@@ -209,9 +207,7 @@ def _by_rank_number(figures: Mapping[int, int | float]) -> dict[str, int | float
 
 
 def _stated(measures: ExpectedMeasures) -> dict[str, int | float]:
-    figures: dict[str, int | float] = {
-        name: value for name in _MEASURE_NAMES if (value := getattr(measures, name)) is not None
-    }
+    figures: dict[str, int | float] = {**measures.stated()}
     if measures.overlap_ratio is not None:
         figures["overlap_ratio"] = round(measures.overlap_ratio, 6)
     return figures

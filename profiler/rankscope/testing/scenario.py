@@ -16,6 +16,9 @@ from rankscope.testing.timeline import Timeline
 ORIGIN_UNIX_NS = 1_733_000_009_000_000_000
 """Start of a run unless it says otherwise: 2024-11-30 20:53:29 UTC."""
 
+RANKS_PER_HOST = 8
+"""Ranks on one host unless a run says otherwise."""
+
 _Measured = TypeVar("_Measured")
 _PARTS_PER_BILLION = 1_000_000_000
 _PPB_PER_PPM = 1_000
@@ -59,7 +62,7 @@ class Scenario:
     programs: Mapping[int, Program]
     groups: tuple[Group, ...]
     expected: Expected
-    ranks_per_host: int = 8
+    ranks_per_host: int = RANKS_PER_HOST
     clocks: Mapping[int, RankClock] = field(default_factory=dict)
     absent: frozenset[int] = frozenset()
     ddp: DdpFacts | None = None

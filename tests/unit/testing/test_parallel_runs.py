@@ -50,14 +50,14 @@ def test_two_slow_ranks_of_a_tensor_group() -> None:
 
 
 def test_a_slow_stage_costs_its_time_for_every_microbatch() -> None:
-    straggler = straggler_of(pipeline_data_parallel(slow_stage=(1, 500_000), microbatches=4))
+    straggler = straggler_of(pipeline_data_parallel(slow={2: 500_000, 3: 500_000}, microbatches=4))
     assert (straggler.scope, straggler.ranks, straggler.cost_ns_per_step) == ("stage", (2, 3), 2 * MS)
     # One of its two ranks alone changes nothing: the other one still holds up its pipeline.
     assert set(straggler.cost_by_rank_ns.values()) == {0}
 
 
 def test_a_slow_rank_makes_its_whole_pipeline_late() -> None:
-    run = pipeline_data_parallel(slow_rank=(3, 500_000), microbatches=4, steps=1)
+    run = pipeline_data_parallel(slow={3: 500_000}, microbatches=4, steps=1)
     assert run.expected.lateness_ns() == {1: 2 * MS, 3: 2 * MS, 5: 2 * MS, 7: 2 * MS}
     assert straggler_of(run).cost_by_rank_ns == {r: 2 * MS if r == 3 else 0 for r in range(8)}
 
@@ -121,8 +121,8 @@ REFUSED: list[Callable[[], Scenario]] = [
     lambda: tensor_data_parallel(tp=1),
     lambda: tensor_data_parallel(slow={9: 1}),
     lambda: tensor_data_parallel(layer_ns=10_000),
-    lambda: pipeline_data_parallel(slow_stage=(1, 1), slow_rank=(1, 1)),
-    lambda: pipeline_data_parallel(slow_stage=(4, 1)),
+    lambda: pipeline_data_parallel(slow={8: 1}),
+    lambda: pipeline_data_parallel(slow={1: -1}),
     lambda: pipeline_data_parallel(message_ns=5_000_000),
     lambda: pipeline_data_parallel(forward_ns=120_000, message_ns=1),
     lambda: host_slow(slow_host=8),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rankscope.errors import UsageError
-from rankscope.testing.program import KERNEL_HOST_NS, LAUNCH_DELAY_NS, LAUNCH_NS, NESTING_NS
+from rankscope.testing.program import HOST_OVERHEAD_NS, KERNEL_HOST_NS, LAUNCH_DELAY_NS, LAUNCH_NS, NESTING_NS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +51,10 @@ class Cursor:
         self.device_ns += duration_ns
         self.host_ns += KERNEL_HOST_NS
 
-    def call(self, host_overhead_ns: int, needed_ns: int) -> Call:
+    def call(self, needed_ns: int) -> Call:
         """A collective called now and needed on its stream at `needed_ns`; the host is not moved."""
         recorded_ns = self.host_ns + NESTING_NS
-        launched_ns = recorded_ns + host_overhead_ns
+        launched_ns = recorded_ns + HOST_OVERHEAD_NS
         earliest_ns = launched_ns + LAUNCH_NS
         self.require_ahead(earliest_ns, needed_ns)
         return Call(
@@ -73,17 +73,6 @@ class Cursor:
         if launched_ns > needed_ns:
             raise UsageError(
                 f"{self.name}: the device would wait {launched_ns - needed_ns} ns for a launch that ends at "
-                f"{launched_ns} ns. Give its compute longer durations or a smaller host overhead: the given "
-                "answers hold only where launches are ahead of the device."
+                f"{launched_ns} ns. Give its compute longer durations: the given answers "
+                "hold only where launches are ahead of the device."
             )
-
-
-def checked_positive(name: str, **durations_ns: int) -> None:
-    """Refuse durations below zero.
-
-    Raises:
-        UsageError: naming every one.
-    """
-    negative = {key: value for key, value in durations_ns.items() if value < 0}
-    if negative:
-        raise UsageError(f"{name}: durations must not be negative: {negative}")

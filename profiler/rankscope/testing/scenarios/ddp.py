@@ -16,16 +16,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from rankscope.model.collective import element_size_bytes
 from rankscope.testing.expected import Expected, ExpectedMeasures, ExpectedStraggler
-from rankscope.testing.program import HOST_OVERHEAD_NS, Backend, Group
+from rankscope.testing.program import Backend
 from rankscope.testing.scenario import Scenario, host_name
-from rankscope.testing.scenarios.ddp_answers import (
-    DEFAULT_GROUP,
-    StepAnswer,
-    answer_steps,
-    cost_ns_per_step,
-)
+from rankscope.testing.scenarios.ddp_answers import StepAnswer, answer_steps, cost_ns_per_step
 from rankscope.testing.scenarios.ddp_plan import (
     DEFAULT_BUCKETS,
     DdpPlan,
@@ -37,6 +31,7 @@ from rankscope.testing.scenarios.ddp_plan import (
     usual_transfer_ns,
 )
 from rankscope.testing.scenarios.ddp_program import ddp_facts_of, program_of
+from rankscope.testing.scenarios.parts import everyone
 
 _REASONING = (
     "Bucket k is ready on rank r at R = first compute + forward + backward pieces up to its last gradient; it "
@@ -59,36 +54,23 @@ def ddp_run(
     straggler: tuple[int, int, Where] | None = None,
     end_jitter_ns: Mapping[int, int] | None = None,
     backend: Backend = "nccl",
-    dtype: str = "float32",
     input_ns: int = 100_000,
     copy_ns: int = 0,
     forward_ns: int = 2_000_000,
     optimizer_ns: int = 500_000,
-    host_overhead_ns: int = HOST_OVERHEAD_NS,
     workers: int = 1,
     ranks_per_host: int = 8,
     name: str = "ddp",
 ) -> Scenario:
-    """A DDP run whose answers follow from its parameters.
-
-    The recurrences stand in the module's docstring.
+    """A DDP run whose answers follow from its parameters, by the recurrences in the module's docstring.
 
     Args:
-        ranks, steps, first_step: ranks 0..ranks-1; steps numbered from `first_step`.
+        ranks, steps and others that are not named here: see `DdpPlan`.
         buckets: each a number of elements, or the elements of its parameters in gradient-ready order.
         overlap: chooses `backward_ns` where that is not given: see `backward_for`.
-        backward_ns: compute before each parameter's gradient; one more entry is compute after the last.
-        transfer_ns: of each bucket; default 20 us + 10 bytes per ns.
-        initial_transfer_ns: if given, the first step uses one bucket with everything, of this transfer.
+        transfer_ns: of each bucket; see `usual_transfer_ns` for where it is not given.
         straggler: (rank, extra_ns per step, where); see `Extra`.
-        end_jitter_ns: rank -> how much later than the common end its collectives end.
-        backend: "nccl", "rccl" or "gloo".
-        dtype: of the gradients.
-        input_ns, copy_ns, forward_ns, optimizer_ns: durations of a step's other parts.
-        host_overhead_ns: from a bucket's `record_param_comms` row to its launch row.
-        workers: communication streams (gloo: worker threads) that buckets use in turn.
         ranks_per_host: ranks on one host.
-        name: of the scenario.
 
     Returns:
         The scenario, with `expected`.
@@ -97,23 +79,20 @@ def ddp_run(
         UsageError: parameters without meaning, or a device that would wait for its host.
     """
     layout = parameters_of(buckets)
-    usual = [usual_transfer_ns(sum(bucket), element_size_bytes(dtype) or 4) for bucket in layout]
-    transfers = tuple(usual if transfer_ns is None else transfer_ns)
+    transfers = tuple(map(usual_transfer_ns, layout) if transfer_ns is None else transfer_ns)
     plan = DdpPlan(
         name=name,
         ranks=ranks,
         steps=steps,
         first_step=first_step,
         buckets=layout,
-        backward_ns=tuple(backward_ns or backward_for(overlap, layout, transfers, host_overhead_ns)),
+        backward_ns=tuple(backward_ns or backward_for(overlap, layout, transfers)),
         transfer_ns=transfers,
         initial_transfer_ns=initial_transfer_ns,
         input_ns=input_ns,
         copy_ns=copy_ns,
         forward_ns=forward_ns,
         optimizer_ns=optimizer_ns,
-        host_overhead_ns=host_overhead_ns,
-        dtype=dtype,
         backend=backend,
         workers=workers,
         extras={} if straggler is None else {straggler[0]: Extra(extra_ns=straggler[1], where=straggler[2])},
@@ -125,12 +104,11 @@ def ddp_run(
 def scenario_of(plan: DdpPlan, ranks_per_host: int, straggler: ExpectedStraggler) -> Scenario:
     """The scenario of a plan, with its answers."""
     programs = {rank: program_of(plan, rank) for rank in range(plan.ranks)}
-    group = Group(name=DEFAULT_GROUP, ranks=tuple(range(plan.ranks)), description="default_pg")
     return Scenario(
         name=plan.name,
         backend=plan.backend,
         programs=programs,
-        groups=(group,),
+        groups=everyone(plan.ranks),
         expected=_expected(plan, ranks_per_host, straggler),
         ranks_per_host=ranks_per_host,
         ddp=ddp_facts_of(plan),

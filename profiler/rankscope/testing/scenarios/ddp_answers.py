@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from rankscope.testing.expected import ExpectedBucket, ExpectedCollective, ExpectedMeasures
-from rankscope.testing.program import ACCUMULATE_NS, BUCKET_HOST_NS, BUCKET_LEAD_NS, LAUNCH_DELAY_NS
+from rankscope.testing.program import (
+    ACCUMULATE_NS,
+    BUCKET_HOST_NS,
+    BUCKET_LEAD_NS,
+    HOST_OVERHEAD_NS,
+    LAUNCH_DELAY_NS,
+)
 from rankscope.testing.scenarios.cursor import Call, Cursor
-from rankscope.testing.scenarios.ddp_plan import DdpPlan
-
-DEFAULT_GROUP = "0"
+from rankscope.testing.scenarios.ddp_plan import ELEMENT_BYTES, DdpPlan
+from rankscope.testing.scenarios.parts import DEFAULT_GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +37,10 @@ class _Own:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Transfers:
-    """Per bucket: start and end on each rank, and the common end."""
+    """Per bucket: start and end on each rank."""
 
     started_ns: tuple[dict[int, int], ...]
     finished_ns: tuple[dict[int, int], ...]
-    end_ns: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,19 +123,19 @@ def _own_times(plan: DdpPlan, number: int, rank: int, start_ns: int) -> _Own:
 def _call_bucket(plan: DdpPlan, cursor: Cursor) -> Call:
     if plan.on_cpu:
         operator_ns = cursor.host_ns + BUCKET_LEAD_NS
-        cursor.hold(BUCKET_LEAD_NS + plan.host_overhead_ns)
+        cursor.hold(BUCKET_LEAD_NS + HOST_OVERHEAD_NS)
         end_ns = cursor.host_ns
         return Call(operator_ns=operator_ns, recorded_ns=operator_ns, launched_ns=end_ns, earliest_ns=end_ns)
     cursor.host_ns += BUCKET_LEAD_NS
-    call = cursor.call(plan.host_overhead_ns, cursor.device_ns)
-    cursor.host_ns += BUCKET_HOST_NS - BUCKET_LEAD_NS + plan.host_overhead_ns
+    call = cursor.call(cursor.device_ns)
+    cursor.host_ns += BUCKET_HOST_NS - BUCKET_LEAD_NS + HOST_OVERHEAD_NS
     return call
 
 
 def _transfer(plan: DdpPlan, number: int, own: dict[int, _Own]) -> _Transfers:
     """Bucket after bucket: it starts on a rank when ready and its lane is free, and ends on all together."""
     free: dict[tuple[int, str], int] = {}
-    started, finished, ends = [], [], []
+    started, finished = [], []
     for index, transfer_ns in enumerate(plan.transfers_of(number)):
         lane = plan.lane(index)
         start = {
@@ -143,8 +147,7 @@ def _transfer(plan: DdpPlan, number: int, own: dict[int, _Own]) -> _Transfers:
         free.update({(rank, lane): ns for rank, ns in finish.items()})
         started.append(start)
         finished.append(finish)
-        ends.append(end_ns)
-    return _Transfers(started_ns=tuple(started), finished_ns=tuple(finished), end_ns=tuple(ends))
+    return _Transfers(started_ns=tuple(started), finished_ns=tuple(finished))
 
 
 def _measure(plan: DdpPlan, rank: int, own: _Own, transfers: _Transfers) -> ExpectedMeasures:
@@ -179,7 +182,7 @@ def _buckets(
             step=number,
             rank=rank,
             index=index,
-            size_bytes=sum(bucket) * plan.element_bytes,
+            size_bytes=sum(bucket) * ELEMENT_BYTES,
             ready_ns=times.ready_ns[index],
             operator_ns=times.calls[index].operator_ns,
             recorded_ns=None if plan.on_cpu else times.calls[index].recorded_ns,
@@ -200,10 +203,9 @@ def _collectives(plan: DdpPlan, number: int, transfers: _Transfers) -> tuple[Exp
             step=number,
             group=DEFAULT_GROUP,
             op="all_reduce",
-            size_bytes=sum(bucket) * plan.element_bytes,
+            size_bytes=sum(bucket) * ELEMENT_BYTES,
             transfer_ns=plan.transfers_of(number)[index],
             arrivals_ns=transfers.started_ns[index],
-            end_ns=transfers.end_ns[index],
         )
         for index, bucket in enumerate(plan.buckets_of(number))
     )

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from rankscope.errors import UsageError
-from rankscope.model.collective import element_size_bytes
 from rankscope.testing.program import ACCUMULATE_NS, COMMUNICATION, HOST_OVERHEAD_NS, Backend
-from rankscope.testing.scenarios.cursor import checked_positive
+from rankscope.testing.scenarios.parts import refuse
 
 Overlap = Literal["full", "partial", "none"]
 Where = Literal["compute", "work", "host", "input", "memory"]
 
 DEFAULT_BUCKETS = (262_656, 6_566_400, 3_677_184)
 """Elements of the three buckets of 40 x Linear(512) with the default cap (see ../shared/FACTS.md)."""
+
+ELEMENT_BYTES = 4
+"""Gradients are float32."""
 
 _MARGIN_NS = 200_000
 _LATENCY_NS = 20_000
@@ -50,8 +51,6 @@ class DdpPlan:
         transfer_ns: of each bucket.
         initial_transfer_ns: if given, the first step uses one bucket with everything, of this transfer.
         input_ns, copy_ns, forward_ns, optimizer_ns: durations of a step's other parts.
-        host_overhead_ns: of each bucket's call.
-        dtype: of the gradients.
         backend: "nccl", "rccl" or "gloo".
         workers: communication streams (gloo: worker threads) that buckets use in turn.
         extras: rank -> what makes it slow.
@@ -70,8 +69,6 @@ class DdpPlan:
     copy_ns: int = 0
     forward_ns: int = 2_000_000
     optimizer_ns: int = 500_000
-    host_overhead_ns: int = HOST_OVERHEAD_NS
-    dtype: str = "float32"
     backend: Backend = "nccl"
     workers: int = 1
     extras: Mapping[int, Extra] = field(default_factory=dict)
@@ -83,8 +80,21 @@ class DdpPlan:
         Raises:
             UsageError: naming each parameter that has no meaning.
         """
-        checked_positive(
+        parameters = sum(len(bucket) for bucket in self.buckets)
+        is_slow_in_memory = any(extra.where == "memory" for extra in self.extras.values())
+        refuse(
             self.name,
+            (self.ranks < 1 or self.steps < 1, "there must be at least one rank and one step"),
+            (not all(self.buckets), "a bucket holds at least one parameter"),
+            (len(self.transfer_ns) != len(self.buckets), "one transfer_ns per bucket"),
+            (
+                len(self.backward_ns) not in (parameters, parameters + 1),
+                f"one backward_ns per parameter ({parameters}), and at most one more",
+            ),
+            (self.on_cpu and self.copy_ns > 0, "gloo runs have no copies to a device"),
+            (is_slow_in_memory and self.copy_ns == 0, "a rank that is slow in memory needs copy_ns"),
+            (self.workers < 1, "at least one worker"),
+            (bool(set(self.extras) - set(range(self.ranks))), "a slow rank is not in the run"),
             input_ns=self.input_ns,
             copy_ns=self.copy_ns,
             forward_ns=self.forward_ns,
@@ -92,19 +102,11 @@ class DdpPlan:
             shortest_transfer_ns=min(self.transfer_ns),
             shortest_backward_ns=min(self.backward_ns),
         )
-        faults = _faults(self)
-        if faults:
-            raise UsageError(f"{self.name}: " + "; ".join(faults))
 
     @property
     def on_cpu(self) -> bool:
         """True where compute runs on the host thread."""
         return self.backend == "gloo"
-
-    @property
-    def element_bytes(self) -> int:
-        """Bytes of one gradient element."""
-        return element_size_bytes(self.dtype) or 0
 
     @property
     def step_numbers(self) -> range:
@@ -133,30 +135,6 @@ class DdpPlan:
         return extra.extra_ns if extra is not None and extra.where in where else 0
 
 
-def _faults(plan: DdpPlan) -> list[str]:
-    parameters = sum(len(bucket) for bucket in plan.buckets)
-    return [
-        fault
-        for is_fault, fault in (
-            (plan.ranks < 1 or plan.steps < 1, "there must be at least one rank and one step"),
-            (not all(plan.buckets), "a bucket holds at least one parameter"),
-            (len(plan.transfer_ns) != len(plan.buckets), "one transfer_ns per bucket"),
-            (
-                len(plan.backward_ns) not in (parameters, parameters + 1),
-                f"one backward_ns per parameter ({parameters}), and at most one more",
-            ),
-            (plan.on_cpu and plan.copy_ns > 0, "gloo runs have no copies to a device"),
-            (
-                any(e.where == "memory" for e in plan.extras.values()) and plan.copy_ns == 0,
-                "a rank that is slow in memory needs copy_ns",
-            ),
-            (plan.workers < 1, "at least one worker"),
-            (bool(set(plan.extras) - set(range(plan.ranks))), "a slow rank is not in the run"),
-        )
-        if is_fault
-    ]
-
-
 def parameters_of(buckets: Sequence[int | Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     """Buckets as tuples of parameters; a bare number is a bucket of one parameter.
 
@@ -166,20 +144,19 @@ def parameters_of(buckets: Sequence[int | Sequence[int]]) -> tuple[tuple[int, ..
     return tuple((b,) if isinstance(b, int) else tuple(b) for b in buckets)
 
 
-def usual_transfer_ns(elements: int, element_bytes: int) -> int:
-    """Transfer time of a plausible network, in whole us: 20 us and 10 bytes per ns.
+def usual_transfer_ns(bucket: Sequence[int]) -> int:
+    """Transfer time of a bucket on a plausible network, in whole us: 20 us and 10 bytes per ns.
 
-    >>> usual_transfer_ns(262_656, 4)
+    >>> usual_transfer_ns((262_144, 512))
     125000
     """
-    return _LATENCY_NS + elements * element_bytes // _BYTES_PER_NS // _NS_PER_US * _NS_PER_US
+    return _LATENCY_NS + sum(bucket) * ELEMENT_BYTES // _BYTES_PER_NS // _NS_PER_US * _NS_PER_US
 
 
 def backward_for(
     overlap: Overlap,
     buckets: Sequence[Sequence[int]],
     transfer_ns: Sequence[int],
-    host_overhead_ns: int = HOST_OVERHEAD_NS,
 ) -> tuple[int, ...]:
     """Backward compute per parameter (ns) that hides all, half or none of the communication.
 
@@ -191,7 +168,7 @@ def backward_for(
     after = dict(zip(sorted(first)[1:], transfer_ns, strict=True))
     parameters = sum(len(bucket) for bucket in buckets)
     # Each AccumulateGrad row costs the host time, and the device must not run dry meanwhile.
-    base = [2 * ACCUMULATE_NS + 2 * host_overhead_ns for _ in range(parameters)]
+    base = [2 * ACCUMULATE_NS + 2 * HOST_OVERHEAD_NS for _ in range(parameters)]
     if overlap == "none":
         return (sum(base) + _MARGIN_NS, *([0] * (parameters - 1)))
     for place, transfer in after.items():

@@ -16,10 +16,8 @@ from rankscope.testing.program import (
     StreamWait,
     step,
 )
-from rankscope.testing.scenarios.ddp_answers import DEFAULT_GROUP
-from rankscope.testing.scenarios.ddp_plan import DdpPlan
-
-DATA_LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+from rankscope.testing.scenarios.ddp_plan import ELEMENT_BYTES, DdpPlan
+from rankscope.testing.scenarios.parts import DATA_LOADER, DEFAULT_GROUP
 
 
 def program_of(plan: DdpPlan, rank: int) -> Program:
@@ -73,11 +71,9 @@ def _bucket(plan: DdpPlan, rank: int, number: int, index: int) -> Collective:
         op="all_reduce",
         elements=sum(parameters),
         transfer_ns=plan.transfers_of(number)[index],
-        dtype=plan.dtype,
         stream=plan.lane(index),
         parameters=parameters,
         end_jitter_ns=plan.end_jitter_ns.get(rank, 0),
-        host_overhead_ns=plan.host_overhead_ns,
     )
 
 
@@ -90,7 +86,7 @@ def ddp_facts_of(plan: DdpPlan) -> DdpFacts:
     ready = [elements for bucket in plan.buckets for elements in bucket]
     # DDP meets parameters in the reverse of `parameters()` order.
     order = list(reversed(range(len(ready))))
-    sizes = [(elements, elements * plan.element_bytes) for elements in reversed(ready)]
+    sizes = [(elements, elements * ELEMENT_BYTES) for elements in reversed(ready)]
     layouts, first = [], 0
     for index, bucket in enumerate(plan.buckets):
         members = order[first : first + len(bucket)]
@@ -98,8 +94,8 @@ def ddp_facts_of(plan: DdpPlan) -> DdpFacts:
         layouts.append(
             BucketLayout(
                 index=index,
-                size_bytes=sum(bucket) * plan.element_bytes,
-                dtype=plan.dtype,
+                size_bytes=sum(bucket) * ELEMENT_BYTES,
+                dtype="float32",
                 parameters=members,
             )
         )
@@ -108,7 +104,7 @@ def ddp_facts_of(plan: DdpPlan) -> DdpFacts:
         has_rebuilt_buckets=True,
         buckets=layouts,
         parameters=[
-            Parameter(name=f"layers.{i}.weight", elements=n, dtype=plan.dtype, size_bytes=size)
+            Parameter(name=f"layers.{i}.weight", elements=n, dtype="float32", size_bytes=size)
             for i, (n, size) in enumerate(sizes)
         ],
         ready_order=order,

@@ -13,9 +13,8 @@ The last layer stays gathered between forward and backward.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rankscope.errors import UsageError
 from rankscope.testing.expected import Expected, ExpectedMeasures, ExpectedStraggler
 from rankscope.testing.program import (
     COLLECTIVE_HOST_NS,
@@ -28,21 +27,16 @@ from rankscope.testing.program import (
     Collective,
     Compute,
     DeviceSync,
-    Group,
     HostWork,
     Item,
     Region,
     StreamWait,
-    step,
 )
-from rankscope.testing.scenario import Scenario, host_name
-from rankscope.testing.scenarios.cursor import checked_positive
-from rankscope.testing.scenarios.ddp_program import DATA_LOADER
+from rankscope.testing.scenario import RANKS_PER_HOST, Scenario, host_name
+from rankscope.testing.scenarios.parts import DATA_LOADER, DEFAULT_GROUP, everyone, refuse, repeat_steps
 
-DEFAULT_GROUP = "0"
 _GATHER = "all_gather"
 _SCATTER = "reduce_scatter"
-_RANKS_PER_HOST = 8
 _FIRST_DELAY_NS = NESTING_NS + HOST_OVERHEAD_NS + LAUNCH_NS
 """From the call of the first all-gather to its kernel."""
 
@@ -109,35 +103,29 @@ def fsdp_run(
         elements=elements,
     )
     _check(plan, backend)
-    program = tuple(step(n, *_step_items(plan)) for n in range(steps))
-    group = Group(name=DEFAULT_GROUP, ranks=tuple(range(ranks)), description="default_pg")
     return Scenario(
         name="fsdp",
         backend=backend,
-        programs=dict.fromkeys(range(ranks), program),
-        groups=(group,),
+        programs=dict.fromkeys(range(ranks), repeat_steps(steps, _step_items(plan))),
+        groups=everyone(ranks),
         expected=_expected(plan),
     )
 
 
 def _check(plan: _Plan, backend: Backend) -> None:
-    faults = [
-        fault
-        for is_fault, fault in (
-            (backend == "gloo", "needs a device backend"),
-            (plan.layers < 2 or plan.ranks < 2, "needs at least two layers and two ranks"),
-            (max(plan.gather_ns, plan.scatter_ns) > plan.backward_ns, "needs transfers up to backward_ns"),
-            (plan.elements % plan.ranks > 0, "needs elements that the ranks can share"),
-            (
-                min(plan.forward_ns, plan.backward_ns) < _LAYER_HOST_NS,
-                f"needs compute of at least {_LAYER_HOST_NS} ns, which a layer costs the host",
-            ),
-        )
-        if is_fault
-    ]
-    if faults:
-        raise UsageError("fsdp_run " + "; ".join(faults))
-    checked_positive("fsdp_run", gather_ns=plan.gather_ns, scatter_ns=plan.scatter_ns)
+    refuse(
+        "fsdp_run",
+        (backend == "gloo", "needs a device backend"),
+        (plan.layers < 2 or plan.ranks < 2, "needs at least two layers and two ranks"),
+        (max(plan.gather_ns, plan.scatter_ns) > plan.backward_ns, "needs transfers up to backward_ns"),
+        (plan.elements % plan.ranks > 0, "needs elements that the ranks can share"),
+        (
+            min(plan.forward_ns, plan.backward_ns) < _LAYER_HOST_NS,
+            f"needs compute of at least {_LAYER_HOST_NS} ns, which a layer costs the host",
+        ),
+        gather_ns=plan.gather_ns,
+        scatter_ns=plan.scatter_ns,
+    )
 
 
 def _step_items(plan: _Plan) -> list[Item]:
@@ -207,7 +195,7 @@ def _expected(plan: _Plan) -> Expected:
         },
         straggler=ExpectedStraggler(verdict="none"),
         clock_offsets_ns=dict.fromkeys(ranks, 0),
-        hosts={rank: host_name(rank, _RANKS_PER_HOST) for rank in ranks},
+        hosts={rank: host_name(rank, RANKS_PER_HOST) for rank in ranks},
     )
 
 
@@ -241,14 +229,4 @@ def _measure(plan: _Plan) -> ExpectedMeasures:
 
 def _whole_run(plan: _Plan, one: ExpectedMeasures, before_ns: int) -> ExpectedMeasures:
     idle_ns = (plan.steps - 1) * before_ns
-    return ExpectedMeasures(
-        compute_ns=plan.steps * (one.compute_ns or 0),
-        communication_ns=plan.steps * (one.communication_ns or 0),
-        overlap_ns=plan.steps * (one.overlap_ns or 0),
-        exposed_communication_ns=plan.steps * (one.exposed_communication_ns or 0),
-        communication_self_overlap_ns=plan.steps * (one.communication_self_overlap_ns or 0),
-        memory_ns=0,
-        exposed_memory_ns=0,
-        window_ns=plan.steps * _busy_ns(plan) + idle_ns,
-        idle_ns=idle_ns,
-    )
+    return replace(one.times(plan.steps), window_ns=plan.steps * _busy_ns(plan) + idle_ns, idle_ns=idle_ns)

@@ -21,8 +21,6 @@ from rankscope.testing.scenarios.ddp_plan import (
     usual_transfer_ns,
 )
 
-_FLOAT32_BYTES = 4
-
 
 def host_slow(
     *,
@@ -63,7 +61,7 @@ def host_slow(
             f"{spread_ns} ns each: choose a host that exists and a spread that leaves every delay positive"
         )
     layout = parameters_of(DEFAULT_BUCKETS)
-    transfers = tuple(usual_transfer_ns(sum(bucket), _FLOAT32_BYTES) for bucket in layout)
+    transfers = tuple(map(usual_transfer_ns, layout))
     extras = {r: Extra(extra_ns=slow_ns - spread_ns * (slow[-1] - r), where=where) for r in slow}
     plan = DdpPlan(
         name="host_slow",

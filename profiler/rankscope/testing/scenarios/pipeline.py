@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from rankscope.errors import UsageError
+from collections.abc import Mapping
+
 from rankscope.testing.program import (
     COLLECTIVE_HOST_NS,
     COMPUTE,
     HOST_OVERHEAD_NS,
     KERNEL_HOST_NS,
     Backend,
-    Collective,
     Compute,
     DeviceSync,
-    Group,
     HostWork,
     Item,
     PointToPoint,
     StreamWait,
-    step,
 )
 from rankscope.testing.scenario import Scenario
-from rankscope.testing.scenarios.cursor import checked_positive
-from rankscope.testing.scenarios.ddp_program import DATA_LOADER
+from rankscope.testing.scenarios.parts import (
+    DATA_LOADER,
+    DEFAULT_GROUP,
+    blocking_all_reduce,
+    refuse,
+    repeat_steps,
+)
 from rankscope.testing.scenarios.pipeline_answers import (
     GRADIENT_ELEMENTS,
     MESSAGE_ELEMENTS,
@@ -38,8 +41,7 @@ def pipeline_data_parallel(
     *,
     pp: int = 4,
     dp: int = 2,
-    slow_stage: tuple[int, int] | None = None,
-    slow_rank: tuple[int, int] | None = None,
+    slow: Mapping[int, int] | None = None,
     steps: int = 3,
     microbatches: int = 4,
     forward_ns: int = 1_000_000,
@@ -58,8 +60,7 @@ def pipeline_data_parallel(
 
     Args:
         pp, dp: stages and replicas; rank = stage x dp + replica.
-        slow_stage: (stage, extra ns per forward microbatch) of all its ranks.
-        slow_rank: (rank, extra ns per forward microbatch).
+        slow: rank -> extra ns of each forward microbatch.
         steps, microbatches: how many.
         forward_ns, backward_ns: of one microbatch on one stage.
         message_ns: of an activation or gradient between neighbouring stages; at most forward_ns.
@@ -74,8 +75,6 @@ def pipeline_data_parallel(
     Raises:
         UsageError: parameters without meaning.
     """
-    stage, stage_ns = slow_stage or (0, 0)
-    slow = {rank: stage_ns for rank in range(stage * dp, (stage + 1) * dp) if stage_ns}
     plan = PipelinePlan(
         pp=pp,
         dp=dp,
@@ -88,42 +87,32 @@ def pipeline_data_parallel(
         norm_ns=norm_ns,
         optimizer_ns=optimizer_ns,
         input_ns=input_ns,
-        slow=slow if slow_rank is None else {slow_rank[0]: slow_rank[1]},
+        slow=dict(slow or {}),
     )
-    _check(plan, backend, both=slow_stage is not None and slow_rank is not None)
-    groups = _groups(plan)
-    names = {group.ranks: group.name for group in groups}
+    _check(plan, backend)
     return Scenario(
         name="pipeline_data_parallel",
         backend=backend,
-        programs={
-            rank: tuple(step(n, *_step_items(plan, rank, names)) for n in range(steps)) for rank in plan.ranks
-        },
-        groups=groups,
-        expected=answer_pipeline_run(plan, names),
+        programs={rank: repeat_steps(steps, _step_items(plan, rank)) for rank in plan.ranks},
+        groups=plan.groups,
+        expected=answer_pipeline_run(plan),
     )
 
 
-def _check(plan: PipelinePlan, backend: Backend, *, both: bool) -> None:
-    faults = [
-        fault
-        for is_fault, fault in (
-            (backend == "gloo", "needs a device backend"),
-            (plan.pp < 2 or plan.dp < 2 or plan.microbatches < 1, "needs pp and dp of at least 2"),
-            (both, "takes a slow stage or a slow rank, not both"),
-            (bool(set(plan.slow) - set(plan.ranks)), "has no such slow stage or rank"),
-            (plan.message_ns > min(plan.forward_ns, plan.backward_ns), "needs messages shorter than compute"),
-            (
-                min(plan.forward_ns, plan.backward_ns) < _MICROBATCH_HOST_NS,
-                f"needs compute of at least {_MICROBATCH_HOST_NS} ns, which a microbatch costs the host",
-            ),
-        )
-        if is_fault
-    ]
-    if faults:
-        raise UsageError("pipeline_data_parallel " + "; ".join(faults))
-    checked_positive(
+def _check(plan: PipelinePlan, backend: Backend) -> None:
+    refuse(
         "pipeline_data_parallel",
+        (backend == "gloo", "needs a device backend"),
+        (
+            plan.pp < 2 or plan.dp < 2 or plan.microbatches < 1,
+            "needs pp and dp of at least 2, and a microbatch",
+        ),
+        (bool(set(plan.slow) - set(plan.ranks)), "has no such slow rank"),
+        (plan.message_ns > min(plan.forward_ns, plan.backward_ns), "needs messages shorter than compute"),
+        (
+            min(plan.forward_ns, plan.backward_ns) < _MICROBATCH_HOST_NS,
+            f"needs compute of at least {_MICROBATCH_HOST_NS} ns, which a microbatch costs the host",
+        ),
         slow_ns=min(plan.slow.values(), default=0),
         message_ns=plan.message_ns,
         gradient_ns=plan.gradient_ns,
@@ -131,20 +120,8 @@ def _check(plan: PipelinePlan, backend: Backend, *, both: bool) -> None:
     )
 
 
-def _groups(plan: PipelinePlan) -> tuple[Group, ...]:
-    described = [
-        (tuple(plan.ranks), "default_pg"),
-        *((plan.stage_ranks(i), "DATA_PARALLEL_GROUP") for i in range(plan.pp)),
-        *((plan.pipeline_ranks(d), "PIPELINE_MODEL_PARALLEL_GROUP") for d in range(plan.dp)),
-    ]
-    return tuple(
-        Group(name=str(number), ranks=ranks, description=text)
-        for number, (ranks, text) in enumerate(described)
-    )
-
-
-def _step_items(plan: PipelinePlan, rank: int, names: dict[tuple[int, ...], str]) -> list[Item]:
-    pipeline = names[plan.pipeline_ranks(rank % plan.dp)]
+def _step_items(plan: PipelinePlan, rank: int) -> list[Item]:
+    pipeline = plan.group_of(plan.pipeline_ranks(rank % plan.dp))
     before, after = rank - plan.dp, rank + plan.dp
     has_before, has_after = before in plan.ranks, after in plan.ranks
     forward = Compute(name="gemm_forward", operator="aten::linear", duration_ns=plan.forward_of(rank))
@@ -158,9 +135,9 @@ def _step_items(plan: PipelinePlan, rank: int, names: dict[tuple[int, ...], str]
         items += _receive(plan, pipeline, rank, after) if has_after else []
         items.append(backward)
         items += [_send(plan, pipeline, rank, before)] if has_before else []
-    stage = names[plan.stage_ranks(plan.stage(rank))]
-    items += _all_reduce(stage, "data", GRADIENT_ELEMENTS, "bfloat16", plan.gradient_ns)
-    items += _all_reduce(names[tuple(plan.ranks)], "norm", NORM_ELEMENTS, "float32", plan.norm_ns)
+    stage = plan.group_of(plan.stage_ranks(plan.stage(rank)))
+    items += blocking_all_reduce(stage, "data", GRADIENT_ELEMENTS, plan.gradient_ns)
+    items += blocking_all_reduce(DEFAULT_GROUP, "norm", NORM_ELEMENTS, plan.norm_ns, "float32")
     optimizer = "aten::_fused_adam_"
     items.append(Compute(name="multi_tensor_apply_kernel", operator=optimizer, duration_ns=plan.optimizer_ns))
     return [*items, DeviceSync()]
@@ -196,10 +173,3 @@ def _receive(plan: PipelinePlan, group: str, rank: int, peer: int) -> list[Item]
         after=(),
     )
     return [receive, StreamWait(stream=COMPUTE, on=stream)]
-
-
-def _all_reduce(group: str, stream: str, elements: int, dtype: str, transfer_ns: int) -> list[Item]:
-    collective = Collective(
-        group=group, op="all_reduce", elements=elements, transfer_ns=transfer_ns, dtype=dtype, stream=stream
-    )
-    return [collective, StreamWait(stream=COMPUTE, on=stream)]

@@ -19,24 +19,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rankscope.testing.expected import Expected, ExpectedCollective, ExpectedMeasures, ExpectedStraggler
-from rankscope.testing.program import LAUNCH_DELAY_NS
-from rankscope.testing.scenario import host_name
+from rankscope.testing.program import LAUNCH_DELAY_NS, Group
+from rankscope.testing.scenario import RANKS_PER_HOST, host_name
+from rankscope.testing.scenarios.parts import DEFAULT_GROUP, number_groups
 
 GRADIENT_ELEMENTS = 16_777_216
 NORM_ELEMENTS = 1
 MESSAGE_ELEMENTS = 2_097_152
 _BF16_BYTES = 2
 _FLOAT32_BYTES = 4
-_RANKS_PER_HOST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelinePlan:
-    """The parameters of a pipeline and data parallel run; see `pipeline_data_parallel`.
-
-    Attributes:
-        slow: rank -> extra ns of each forward microbatch.
-    """
+    """The parameters of a pipeline and data parallel run; see `pipeline_data_parallel`."""
 
     pp: int
     dp: int
@@ -68,13 +64,26 @@ class PipelinePlan:
         """The ranks of a replica, by stage."""
         return tuple(range(replica, self.pp * self.dp, self.dp))
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The default group, then a data group per stage, then a pipeline group per replica."""
+        return number_groups(
+            (tuple(self.ranks), "default_pg"),
+            *((self.stage_ranks(stage), "DATA_PARALLEL_GROUP") for stage in range(self.pp)),
+            *((self.pipeline_ranks(replica), "PIPELINE_MODEL_PARALLEL_GROUP") for replica in range(self.dp)),
+        )
+
+    def group_of(self, ranks: tuple[int, ...]) -> str:
+        """Name of the group that holds exactly these ranks."""
+        return next(group.name for group in self.groups if group.ranks == ranks)
+
     def forward_of(self, rank: int) -> int:
         """Forward of one microbatch on a rank, in ns."""
         return self.forward_ns + self.slow.get(rank, 0)
 
 
-def answer_pipeline_run(plan: PipelinePlan, names: Mapping[tuple[int, ...], str]) -> Expected:
-    """The answers of a plan; `names` maps the ranks of a group to its name."""
+def answer_pipeline_run(plan: PipelinePlan) -> Expected:
+    """The answers of a plan."""
     duration_ns = step_ns(plan)
     measures = {
         rank: ExpectedMeasures(
@@ -89,20 +98,13 @@ def answer_pipeline_run(plan: PipelinePlan, names: Mapping[tuple[int, ...], str]
         reasoning="Stages are machines in a row with queues between them: the step = sum of all machines + "
         "(microbatches - 1) x longest, forward and backward, + gradients + norm + optimizer.",
         world_size=len(plan.ranks),
-        ranks={
-            rank: ExpectedMeasures(
-                compute_ns=plan.steps * (m.compute_ns or 0), memory_ns=0, exposed_memory_ns=0
-            )
-            for rank, m in measures.items()
-        },
+        ranks={rank: one.times(plan.steps) for rank, one in measures.items()},
         steps=dict.fromkeys(range(plan.steps), measures),
         step_duration_ns={n: dict.fromkeys(plan.ranks, duration_ns) for n in range(plan.steps)},
-        collectives=tuple(
-            c for n in range(plan.steps) for c in _collectives(plan, n, n * duration_ns, names)
-        ),
+        collectives=tuple(c for n in range(plan.steps) for c in _collectives(plan, n, n * duration_ns)),
         straggler=_straggler(plan),
         clock_offsets_ns=dict.fromkeys(plan.ranks, 0),
-        hosts={rank: host_name(rank, _RANKS_PER_HOST) for rank in plan.ranks},
+        hosts={rank: host_name(rank, RANKS_PER_HOST) for rank in plan.ranks},
     )
 
 
@@ -133,19 +135,17 @@ def _backward_end_ns(plan: PipelinePlan, rank: int) -> int:
     )
 
 
-def _collectives(
-    plan: PipelinePlan, number: int, start_ns: int, names: Mapping[tuple[int, ...], str]
-) -> list[ExpectedCollective]:
-    found, ends = [], {}
+def _collectives(plan: PipelinePlan, number: int, start_ns: int) -> list[ExpectedCollective]:
+    found: list[ExpectedCollective] = []
+    ends: dict[int, int] = {}
     for stage in range(plan.pp):
         ranks = plan.stage_ranks(stage)
         arrivals = {rank: start_ns + _backward_end_ns(plan, rank) for rank in ranks}
-        end_ns = max(arrivals.values()) + plan.gradient_ns
-        ends.update(dict.fromkeys(ranks, end_ns))
         size = GRADIENT_ELEMENTS * _BF16_BYTES
-        found.append(_all_reduce(number, names[ranks], size, plan.gradient_ns, arrivals))
-    everyone = names[tuple(plan.ranks)]
-    return [*found, _all_reduce(number, everyone, NORM_ELEMENTS * _FLOAT32_BYTES, plan.norm_ns, ends)]
+        found.append(_all_reduce(number, plan.group_of(ranks), size, plan.gradient_ns, arrivals))
+        ends.update(dict.fromkeys(ranks, found[-1].end_ns))
+    norm = _all_reduce(number, DEFAULT_GROUP, NORM_ELEMENTS * _FLOAT32_BYTES, plan.norm_ns, ends)
+    return [*found, norm]
 
 
 def _all_reduce(
@@ -158,7 +158,6 @@ def _all_reduce(
         size_bytes=size_bytes,
         transfer_ns=transfer_ns,
         arrivals_ns=arrivals,
-        end_ns=max(arrivals.values()) + transfer_ns,
     )
 
 
@@ -167,9 +166,10 @@ def _straggler(plan: PipelinePlan) -> ExpectedStraggler:
     costs = {rank: _cost_ns(plan, (rank,)) for rank in plan.ranks}
     if not slow:
         return ExpectedStraggler(verdict="none", cost_by_rank_ns=costs)
+    is_stage = slow == plan.stage_ranks(plan.stage(slow[0]))
     return ExpectedStraggler(
         verdict="found",
-        scope="rank" if len(slow) == 1 else "stage",
+        scope="rank" if len(slow) == 1 else "stage" if is_stage else None,
         ranks=slow,
         cause="compute",
         cost_ns_per_step=_cost_ns(plan, slow),

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rankscope.errors import UsageError
 from rankscope.testing.program import (
     COLLECTIVE_HOST_NS,
-    COMPUTE,
     HOST_OVERHEAD_NS,
     LAUNCH_DELAY_NS,
     Backend,
-    Collective,
     Compute,
     DeviceSync,
-    Group,
     HostWork,
     Item,
-    StreamWait,
-    step,
 )
 from rankscope.testing.scenario import Scenario
-from rankscope.testing.scenarios.cursor import Cursor, checked_positive
-from rankscope.testing.scenarios.ddp_program import DATA_LOADER
+from rankscope.testing.scenarios.cursor import Cursor
+from rankscope.testing.scenarios.parts import DATA_LOADER, blocking_all_reduce, refuse, repeat_steps
 from rankscope.testing.scenarios.tensor_answers import (
     DATA_ELEMENTS,
     TENSOR_ELEMENTS,
@@ -80,26 +74,21 @@ def tensor_data_parallel(
         slow=dict(slow or {}),
     )
     _check(plan, backend)
-    groups = _groups(plan)
-    names = {group.ranks: group.name for group in groups}
     return Scenario(
         name="tensor_data_parallel",
         backend=backend,
-        programs={
-            rank: tuple(step(n, *_step_items(plan, rank, names)) for n in range(steps)) for rank in plan.ranks
-        },
-        groups=groups,
-        expected=answer_tensor_run(plan, names),
+        programs={rank: repeat_steps(steps, _step_items(plan, rank)) for rank in plan.ranks},
+        groups=plan.groups,
+        expected=answer_tensor_run(plan),
     )
 
 
 def _check(plan: TensorPlan, backend: Backend) -> None:
-    if backend == "gloo" or plan.tp < 2 or plan.dp < 2 or set(plan.slow) - set(plan.ranks):
-        raise UsageError(
-            "tensor_data_parallel needs a device backend, tp and dp of at least 2, and slow ranks below tp x dp"
-        )
-    checked_positive(
+    refuse(
         "tensor_data_parallel",
+        (backend == "gloo", "needs a device backend"),
+        (plan.tp < 2 or plan.dp < 2, "needs tp and dp of at least 2"),
+        (bool(set(plan.slow) - set(plan.ranks)), "has no such slow rank"),
         slow_ns=min(plan.slow.values(), default=0),
         tensor_ns=plan.tensor_ns,
         data_ns=plan.data_ns,
@@ -108,36 +97,22 @@ def _check(plan: TensorPlan, backend: Backend) -> None:
     cursor = Cursor(name="tensor_data_parallel", host_ns=0, device_ns=LAUNCH_DELAY_NS)
     for duration_ns in (*[plan.layer_ns] * plan.layers, plan.tail_ns):
         cursor.run(duration_ns)
-        cursor.call(HOST_OVERHEAD_NS, cursor.device_ns)
+        cursor.call(cursor.device_ns)
         cursor.host_ns += COLLECTIVE_HOST_NS + HOST_OVERHEAD_NS
     cursor.run(plan.optimizer_ns)
 
 
-def _groups(plan: TensorPlan) -> tuple[Group, ...]:
-    tensor = dict.fromkeys(plan.tensor_group(rank) for rank in plan.ranks)
-    data = dict.fromkeys(plan.data_group(rank) for rank in plan.ranks)
-    described = [
-        (tuple(plan.ranks), "default_pg"),
-        *((ranks, "DATA_PARALLEL_GROUP") for ranks in data),
-        *((ranks, "TENSOR_MODEL_PARALLEL_GROUP") for ranks in tensor),
-    ]
-    return tuple(
-        Group(name=str(number), ranks=ranks, description=text)
-        for number, (ranks, text) in enumerate(described)
-    )
-
-
-def _step_items(plan: TensorPlan, rank: int, names: Mapping[tuple[int, ...], str]) -> list[Item]:
+def _step_items(plan: TensorPlan, rank: int) -> list[Item]:
+    tensor, data = plan.group_of(plan.tensor_group(rank)), plan.group_of(plan.data_group(rank))
     items: list[Item] = [HostWork(duration_ns=plan.input_ns, name=DATA_LOADER)]
     for layer in range(plan.layers):
         extra_ns = plan.slow_ns(rank) if layer == 0 else 0
         items.append(
             Compute(name="gemm_forward", operator="aten::linear", duration_ns=plan.layer_ns + extra_ns)
         )
-        tensor = names[plan.tensor_group(rank)]
-        items += _blocking(tensor, "tensor", TENSOR_ELEMENTS, plan.tensor_ns)
+        items += blocking_all_reduce(tensor, "tensor", TENSOR_ELEMENTS, plan.tensor_ns)
     items.append(Compute(name="gemm_backward", duration_ns=plan.tail_ns))
-    items += _blocking(names[plan.data_group(rank)], "data", DATA_ELEMENTS, plan.data_ns)
+    items += blocking_all_reduce(data, "data", DATA_ELEMENTS, plan.data_ns)
     items.append(
         Compute(
             name="multi_tensor_apply_kernel", operator="aten::_fused_adam_", duration_ns=plan.optimizer_ns
@@ -145,17 +120,3 @@ def _step_items(plan: TensorPlan, rank: int, names: Mapping[tuple[int, ...], str
     )
     items.append(DeviceSync())
     return items
-
-
-def _blocking(group: str, stream: str, elements: int, transfer_ns: int) -> list[Item]:
-    return [
-        Collective(
-            group=group,
-            op="all_reduce",
-            elements=elements,
-            transfer_ns=transfer_ns,
-            dtype="bfloat16",
-            stream=stream,
-        ),
-        StreamWait(stream=COMPUTE, on=stream),
-    ]

@@ -12,16 +12,16 @@ largest extra time in g:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rankscope.testing.expected import Expected, ExpectedCollective, ExpectedMeasures, ExpectedStraggler
-from rankscope.testing.program import LAUNCH_DELAY_NS
-from rankscope.testing.scenario import host_name
+from rankscope.testing.program import LAUNCH_DELAY_NS, Group
+from rankscope.testing.scenario import RANKS_PER_HOST, host_name
+from rankscope.testing.scenarios.parts import number_groups
 
 TENSOR_ELEMENTS = 4_194_304
 DATA_ELEMENTS = 16_777_216
 _BF16_BYTES = 2
-_RANKS_PER_HOST = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,26 @@ class TensorPlan:
         """Ranks of the data group of a rank."""
         return tuple(range(rank % self.tp, self.tp * self.dp, self.tp))
 
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The default group, then data groups, then tensor groups."""
+        return number_groups(
+            (tuple(self.ranks), "default_pg"),
+            *((self.data_group(rank), "DATA_PARALLEL_GROUP") for rank in range(self.tp)),
+            *((self.tensor_group(rank), "TENSOR_MODEL_PARALLEL_GROUP") for rank in self.ranks[:: self.tp]),
+        )
+
+    def group_of(self, ranks: tuple[int, ...]) -> str:
+        """Name of the group that holds exactly these ranks."""
+        return next(group.name for group in self.groups if group.ranks == ranks)
+
     def slow_ns(self, *ranks: int) -> int:
         """The largest extra time of these ranks."""
         return max((self.slow.get(rank, 0) for rank in ranks), default=0)
 
 
-def answer_tensor_run(plan: TensorPlan, names: Mapping[tuple[int, ...], str]) -> Expected:
-    """The answers of a plan; `names` maps the ranks of a group to its name."""
+def answer_tensor_run(plan: TensorPlan) -> Expected:
+    """The answers of a plan."""
     measures = {rank: _measure(plan, rank) for rank in plan.ranks}
     duration_ns = plan.input_ns + LAUNCH_DELAY_NS + _busy_ns(plan)
     return Expected(
@@ -71,13 +84,11 @@ def answer_tensor_run(plan: TensorPlan, names: Mapping[tuple[int, ...], str]) ->
         ranks={rank: _whole_run(plan, m) for rank, m in measures.items()},
         steps=dict.fromkeys(range(plan.steps), measures),
         step_duration_ns={n: dict.fromkeys(plan.ranks, duration_ns) for n in range(plan.steps)},
-        collectives=tuple(
-            c for n in range(plan.steps) for c in _collectives(plan, n, n * duration_ns, names)
-        ),
+        collectives=tuple(c for n in range(plan.steps) for c in _collectives(plan, n, n * duration_ns)),
         operations={"all_reduce": plan.steps * (plan.layers + 1)},
         straggler=_straggler(plan),
         clock_offsets_ns=dict.fromkeys(plan.ranks, 0),
-        hosts={rank: host_name(rank, _RANKS_PER_HOST) for rank in plan.ranks},
+        hosts={rank: host_name(rank, RANKS_PER_HOST) for rank in plan.ranks},
     )
 
 
@@ -104,22 +115,10 @@ def _measure(plan: TensorPlan, rank: int) -> ExpectedMeasures:
 
 def _whole_run(plan: TensorPlan, one: ExpectedMeasures) -> ExpectedMeasures:
     idle_ns = (plan.steps - 1) * (plan.input_ns + LAUNCH_DELAY_NS)
-    return ExpectedMeasures(
-        compute_ns=plan.steps * (one.compute_ns or 0),
-        communication_ns=plan.steps * (one.communication_ns or 0),
-        overlap_ns=0,
-        exposed_communication_ns=plan.steps * (one.communication_ns or 0),
-        communication_self_overlap_ns=0,
-        memory_ns=0,
-        exposed_memory_ns=0,
-        window_ns=plan.steps * _busy_ns(plan) + idle_ns,
-        idle_ns=idle_ns,
-    )
+    return replace(one.times(plan.steps), window_ns=plan.steps * _busy_ns(plan) + idle_ns, idle_ns=idle_ns)
 
 
-def _collectives(
-    plan: TensorPlan, number: int, start_ns: int, names: Mapping[tuple[int, ...], str]
-) -> list[ExpectedCollective]:
+def _collectives(plan: TensorPlan, number: int, start_ns: int) -> list[ExpectedCollective]:
     begin_ns = start_ns + plan.input_ns + LAUNCH_DELAY_NS
     found = []
     for ranks in dict.fromkeys(plan.tensor_group(rank) for rank in plan.ranks):
@@ -128,14 +127,14 @@ def _collectives(
             later_ns = layer * (plan.layer_ns + plan.tensor_ns)
             together_ns = max(first.values()) + later_ns
             arrivals = first if layer == 0 else dict.fromkeys(ranks, together_ns)
-            found.append(_collective(number, names[ranks], TENSOR_ELEMENTS, plan.tensor_ns, arrivals))
+            found.append(_collective(number, plan.group_of(ranks), TENSOR_ELEMENTS, plan.tensor_ns, arrivals))
     layers_ns = plan.layers * (plan.layer_ns + plan.tensor_ns)
     for ranks in dict.fromkeys(plan.data_group(rank) for rank in plan.ranks):
         arrivals = {
             rank: begin_ns + layers_ns + plan.slow_ns(*plan.tensor_group(rank)) + plan.tail_ns
             for rank in ranks
         }
-        found.append(_collective(number, names[ranks], DATA_ELEMENTS, plan.data_ns, arrivals))
+        found.append(_collective(number, plan.group_of(ranks), DATA_ELEMENTS, plan.data_ns, arrivals))
     return found
 
 
@@ -149,7 +148,6 @@ def _collective(
         size_bytes=elements * _BF16_BYTES,
         transfer_ns=transfer_ns,
         arrivals_ns=arrivals,
-        end_ns=max(arrivals.values()) + transfer_ns,
     )
 
 
