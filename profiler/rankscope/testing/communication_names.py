@@ -66,8 +66,6 @@ _INPUT_TYPES = {
     "int32": "int", "int64": "long int",
 }  # fmt: skip
 
-OPERATIONS = tuple(_NAMES)
-DTYPES = tuple(_ARGUMENT_DTYPES)
 RCCL_KERNEL = "ncclDevKernel_Generic(ncclDevComm*, channelMasks, ncclWork*)"
 
 

@@ -53,13 +53,11 @@ class DeviceHost:
 
     _sync_kind: SpanKind | None = "sync"
 
-    def __init__(
-        self, rank: int, program: Program, engine: DeviceEngine, groups: dict[str, Group], start_ns: int = 0
-    ) -> None:
+    def __init__(self, rank: int, program: Program, engine: DeviceEngine, groups: dict[str, Group]) -> None:
         self.rank = rank
         self.spans: list[HostSpan] = []
         self.tasks: list[Task] = []
-        self.now_ns = start_ns
+        self.now_ns = 0
         self.finished = False
         self._engine = engine
         self._groups = groups

@@ -13,8 +13,6 @@ from rankscope.errors import InputError
 from rankscope.testing.corrupt import repeat_in_time
 from rankscope.testing.synth import TraceStyle, ddp_run, write_run
 
-IDS = ("External id", "correlation", "Ev Idx", "Seq")
-
 
 def load(path: Path) -> dict[str, Any]:
     data = path.read_bytes()
