@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from rankscope.correlate.device_events import NO_TIME, DeviceEvents, device_events
@@ -118,6 +120,19 @@ def test_rows_come_in_order_of_start() -> None:
         [cpu_op("late", 90, 5, thread=1), cpu_op("early", 0, 5, thread=2), cpu_op("mid", 50, 5, thread=1)]
     )
     assert names(events, "compute") == ["early", "mid", "late"]
+
+
+def test_communications_that_start_together_come_by_length_then_by_launch_wherever_they_stand() -> None:
+    """By start 4 < 10; of those at 10 by length 3 < 5; of those of 5 by correlation 2 < 7."""
+    rows = [
+        nccl(10, 5, stream=1, correlation=7),
+        nccl(10, 5, stream=2, correlation=2),
+        nccl(10, 3, stream=3, correlation=9),
+        nccl(4, 20, stream=4, correlation=8),
+    ]
+    for order in permutations(rows):
+        events = events_of(order)
+        assert events.table.correlation[events.communication].tolist() == [8, 9, 2, 7]
 
 
 def test_when_the_host_issued_a_row() -> None:
