@@ -58,7 +58,7 @@ def read_with_rankscope(path: Path) -> None:
     from rankscope.readers.trace_file import read_trace
 
     with path.open("rb") as file:
-        print(json.dumps({"rows": len(read_trace(file, path.name, Classifier()).table)}))
+        read_trace(file, path.name, Classifier())
 
 
 def analyze_with_rankscope(path: Path) -> None:

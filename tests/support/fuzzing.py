@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rankscope.errors import RankscopeError, TraceSyntaxError
-from rankscope.model.categories import Category, Classifier
+from rankscope.model.categories import GPU_CATEGORIES, Category, Classifier
 from rankscope.model.run import Run
 from rankscope.model.table import TraceTable
 from rankscope.pipeline import analyze_run
@@ -37,7 +37,6 @@ EVENTS = 60
 ANALYSED = 0.2
 BLOCK_BYTES = (None, None, 64, 1_000, 20_000)
 _GPU_REPAIRS = {"overrun", "duplicate-event"}
-_GPU = {Category.KERNEL, Category.MEMCPY, Category.MEMSET}
 
 Row = tuple[Any, ...]
 
@@ -189,7 +188,9 @@ def _without_start(rows: Counter[Row]) -> Counter[Row]:
 
 
 def _on_host(rows: Counter[Row]) -> Counter[Row]:
-    return Counter(row for row in rows.elements() if row[0] not in _GPU and row[0] is not Category.OTHER)
+    return Counter(
+        row for row in rows.elements() if row[0] not in GPU_CATEGORIES and row[0] is not Category.OTHER
+    )
 
 
 def _analyze(file: TraceFile) -> None:

@@ -27,6 +27,7 @@ from rankscope.pipeline.rows import (
     problem_rows,
     rank_rows,
     run_facts,
+    steady_steps,
     step_rows,
     totals,
     window_rows,
@@ -134,8 +135,7 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
     origin_ns = min((int(r.events.table.start_ns[0]) for r in results), default=0)
     shares = measure_coverage([r.communications for r in results], [r.communication_steps for r in results])
     steps = step_rows(results, options.steps)
-    unsteady = {s.step for s in steps if not s.steady}
-    steady = sorted({s.step for s in steps if s.step is not None} - unsteady)
+    steady = steady_steps(steps)
     together = put_together(run, results, steady)
     buckets = collect_buckets(results, together)
     units, unit_rows = fsdp_rows(results, together, origin_ns, steady, first_layout=len(buckets.layouts))

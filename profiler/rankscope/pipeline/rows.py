@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import fields
 from datetime import datetime, timezone
 from typing import Any
 
@@ -28,18 +29,7 @@ from rankscope.model.run import Problem, Run
 from rankscope.pipeline.window_results import WindowResults
 from rankscope.units import NS_PER_S
 
-_MEASURES = (
-    "window_ns",
-    "compute_ns",
-    "communication_ns",
-    "overlap_ns",
-    "exposed_communication_ns",
-    "memory_ns",
-    "exposed_memory_ns",
-    "idle_ns",
-    "overlap_ratio",
-)
-_EARLIEST_YEAR, _LATEST_YEAR = 2000, 2200
+_EARLIEST_S, _LATEST_S = (datetime(year, 1, 1, tzinfo=timezone.utc).timestamp() for year in (2000, 2200))
 
 
 def device_order(device: int | str) -> tuple[bool, int]:
@@ -49,7 +39,13 @@ def device_order(device: int | str) -> tuple[bool, int]:
 
 def measures_dict(measures: Measures) -> dict[str, Any]:
     """The measures as keyword arguments of a row."""
-    return {key: getattr(measures, key) for key in _MEASURES}
+    return {field.name: getattr(measures, field.name) for field in fields(Measures)}
+
+
+def steady_steps(steps: list[StepRow]) -> list[int]:
+    """Numbers of the steps that are steady on every rank, in order."""
+    unsteady = {s.step for s in steps if not s.steady}
+    return sorted({s.step for s in steps if s.step is not None} - unsteady)
 
 
 def run_facts(
@@ -61,8 +57,6 @@ def run_facts(
     for window in run.windows:
         for component, version in window.versions.items():
             versions.setdefault(component, version)
-    numbers = sorted({s.step for s in steps if s.step is not None})
-    unsteady = {s.step for s in steps if not s.steady}
     for window in run.windows:
         if window.manifest is not None:
             labels = {**window.manifest.labels, **labels}
@@ -80,8 +74,8 @@ def run_facts(
         host={w.rank: w.host for w in run.windows if w.host},
         devices=_device_names(run, results),
         versions=versions,
-        steps=numbers,
-        steady_steps=[n for n in numbers if n not in unsteady],
+        steps=sorted({s.step for s in steps if s.step is not None}),
+        steady_steps=steady_steps(steps),
     )
 
 
@@ -98,10 +92,9 @@ def _device_names(run: Run, results: list[WindowResults]) -> dict[int, str]:
 def _utc(absolute_ns: int) -> str | None:
     """ISO time of an absolute ns, None where the trace's zero cannot be the Unix epoch."""
     seconds = absolute_ns // NS_PER_S
-    if not 0 < seconds < _LATEST_YEAR * 31_556_952 - 1970 * 31_556_952:
+    if not _EARLIEST_S <= seconds < _LATEST_S:
         return None
-    moment = datetime.fromtimestamp(seconds, tz=timezone.utc)
-    return moment.isoformat() if moment.year >= _EARLIEST_YEAR else None
+    return datetime.fromtimestamp(seconds, tz=timezone.utc).isoformat()
 
 
 def rank_rows(run: Run, results: list[WindowResults]) -> list[RankRow]:
@@ -173,19 +166,15 @@ def step_rows(results: list[WindowResults], wanted: frozenset[int] | None) -> li
 
 def totals(results: list[WindowResults], steps: list[StepRow]) -> Totals:
     """Measures added over ranks: everything, the steady ones of `steps`, what was launched outside all steps."""
-    unsteady = {s.step for s in steps if not s.steady}
-    steady = [s for s in steps if s.step is not None and s.step not in unsteady]
+    numbers = set(steady_steps(steps))
+    steady = [s for s in steps if s.step in numbers]
     outside = [step.measures for result in results for step in result.steps if step.step is None]
     has_steps = any(len(r.spans) for r in results)
     return Totals(
         run=add_measures(r.overlap.measures for r in results),
-        steady=add_measures(map(_as_measures, steady)) if steady else None,
+        steady=add_measures(steady) if steady else None,
         outside_steps=add_measures(outside) if has_steps else None,
     )
-
-
-def _as_measures(row: StepRow) -> Measures:
-    return Measures(**measures_dict(row))
 
 
 def group_rows(group_totals: Iterable[GroupTotal]) -> list[GroupRow]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankscope.model.intervals import Bool, Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
-from rankscope.readers.event_decoding import MAX_INT, EventArguments, whole_numbers
+from rankscope.readers.event_decoding import MAX_INT, EventArguments, numbers_of, whole_numbers
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})
@@ -57,7 +57,7 @@ class ArgumentColumns:
         if len(rows) == 0:
             return
         chosen = [arguments[i] for i in rows.tolist()]
-        sizes = {key: _sizes(chosen, key) for key in _COLLECTIVE_SIZES}
+        sizes = {key: numbers_of(chosen, key) for key in _COLLECTIVE_SIZES}
         dtypes = [args.dtype for args in chosen]
         for i in np.flatnonzero(~takes[rows]).tolist():
             elements, dtype = _shape(chosen[i])
@@ -132,13 +132,6 @@ class ArgumentColumns:
 
 def _takes_shapes(name: str) -> bool:
     return name in _SHAPED_NAMES or name.startswith(_SHAPED_PREFIXES)
-
-
-def _sizes(arguments: list[EventArguments], key: str) -> Int64:
-    """Element counts by their new or their old spelling."""
-    sizes = whole_numbers([getattr(args, key) for args in arguments])
-    old = whole_numbers([getattr(args, f"old_{key}") for args in arguments])
-    return np.where(sizes == NO_ID, old, sizes)
 
 
 def _raw_text(raw: bytes) -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from rankscope.model.categories import CATEGORY_OF_TEXT, Category, Classifier
+from rankscope.model.categories import CATEGORY_OF_TEXT, GPU_CATEGORIES, Category, Classifier
 from rankscope.model.intervals import Int64
-from rankscope.model.table import CPU_DEVICE, NO_ID, Lane, TraceTable
+from rankscope.model.table import CPU_DEVICE, Lane, TraceTable
 from rankscope.readers.argument_columns import ArgumentColumns
 from rankscope.readers.event_decoding import (
     MAX_EXACT_FLOAT_US,
@@ -21,6 +21,7 @@ from rankscope.readers.event_decoding import (
     Event,
     EventArguments,
     Number,
+    numbers_of,
     to_nanoseconds,
     whole_numbers,
 )
@@ -33,7 +34,7 @@ MAX_TIME_NS = 1 << 61
 
 _NUMBER_OF_CATEGORIES = max(Category) + 1
 _IS_GPU = np.zeros(_NUMBER_OF_CATEGORIES, bool)
-_IS_GPU[[Category.KERNEL, Category.MEMCPY, Category.MEMSET, Category.GPU_ANNOTATION]] = True
+_IS_GPU[[*GPU_CATEGORIES, Category.GPU_ANNOTATION]] = True
 
 
 class _Numbering(dict[Any, int]):
@@ -206,7 +207,7 @@ class TableBuilder:
         pieces["lane"].append(lane)
         pieces["device"].append(device)
         pieces["correlation"].append(whole_numbers([a.correlation for a in arguments]))
-        pieces["external"].append(_external_ids(arguments))
+        pieces["external"].append(numbers_of(arguments, "external_id"))
         self._arguments.add_block(self._rows, names, name, arguments)
         self._rows += len(events)
 
@@ -326,14 +327,6 @@ def _numbers(values: list[Any]) -> Any:
         return np.frombuffer(array("d", values), np.float64)
     except (TypeError, OverflowError):
         return None
-
-
-def _external_ids(arguments: list[EventArguments]) -> Int64:
-    ids = whole_numbers([a.external_id for a in arguments])
-    if ids.min(initial=0) == NO_ID:
-        old = whole_numbers([a.old_external_id for a in arguments])
-        ids = np.where(ids == NO_ID, old, ids)
-    return ids
 
 
 def _small_int(value: object, fallback: object) -> int | None:

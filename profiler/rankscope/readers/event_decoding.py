@@ -210,6 +210,15 @@ def whole_numbers(values: list[Any]) -> Int64:
     return numbers if numbers.min(initial=0) >= NO_ID else np.maximum(numbers, NO_ID)
 
 
+def numbers_of(arguments: list[EventArguments], key: str) -> Int64:
+    """int64[n]: as `whole_numbers`, an argument by its new or its old spelling (the field `old_<key>`)."""
+    numbers = whole_numbers([getattr(args, key) for args in arguments])
+    if numbers.min(initial=0) == NO_ID:
+        old = whole_numbers([getattr(args, f"old_{key}") for args in arguments])
+        numbers = np.where(numbers == NO_ID, old, numbers)
+    return numbers
+
+
 def syntax_error(error: Exception, length: int) -> BlockSyntaxError:
     """The decoder's error on a text of `length` bytes, with the place of the fault in it."""
     text = str(error)
