@@ -10,6 +10,7 @@ import msgspec
 
 from rankscope.errors import FormatVersionError, InputError
 from rankscope.gate.parts import LONGEST_NAME, shorten_name
+from rankscope.model.json_text import write_json
 from rankscope.model.snapshot import (
     BASELINE_NAME,
     BASELINE_VERSION,
@@ -112,32 +113,17 @@ def _shrink_part(part: Part) -> Part:
 def render_baseline(baseline: Baseline) -> str:
     """The baseline as strict JSON, ending with a line break; a line per run and part, so that diffs are read."""
     tree: dict[str, Any] = msgspec.to_builtins(baseline, str_keys=True)
-    runs = ",\n".join(f"  {_encode(run)}" for run in tree["runs"])
-    rows = ",\n".join(f"   {_encode(_without_nulls(row))}" for row in tree["parts"].pop("rows"))
-    parts = _encode(tree["parts"])[1:]
+    runs = ",\n".join(f"  {write_json(run)}" for run in tree["runs"])
+    rows = ",\n".join(f"   {write_json(_without_nulls(row))}" for row in tree["parts"].pop("rows"))
+    parts = write_json(tree["parts"])[1:]
     return (
-        f'{{"format": {_encode(tree["format"])},\n "tool_version": {_encode(tree["tool_version"])},\n "runs": [\n'
+        f'{{"format": {write_json(tree["format"])},\n "tool_version": {write_json(tree["tool_version"])},\n "runs": [\n'
         f'{runs}\n ],\n "parts": {{"rows": [\n{rows}\n  ],{parts}}}\n'
     )
 
 
 def _without_nulls(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if value not in (None, "")}
-
-
-def _encode(value: Any) -> str:  # noqa: ANN401 - any JSON value
-    try:
-        return msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # unpaired surrogates, which UTF-8 cannot hold
-        return msgspec.json.encode(_spell(value)).decode()
-
-
-def _spell(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list):
-        return [_spell(item) for item in value]
-    return {_spell(k): _spell(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 class _Head(msgspec.Struct):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
-import msgspec
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from rankscope.model.json_text import write_json
 from rankscope.model.report import Advice, Report
 from rankscope.renderers.advice_tables import build_advice_table, write_advice, write_code
 from rankscope.renderers.console_charts import draw_caps
-from rankscope.renderers.console_drawing import INDENT, draw_table, draw_text, print_sections
+from rankscope.renderers.console_drawing import INDENT, draw_lines, draw_table, print_sections
 from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown, make_inert
+from rankscope.renderers.markdown_tables import write_table
 from rankscope.renderers.tables import Column, Table, duration_cell, finish_table, ratio_cell, text_cell
 from rankscope.units import format_duration, format_ratio
 
@@ -33,7 +32,7 @@ _NO_COMMUNICATION = "the prediction holds no communication"
 def render_advice_console(report: Report, *, width: int = 100, color: bool = False) -> str:
     """The advice as text for a terminal, ending with a line break."""
     title = Text.assemble(("rankscope advise", "bold"), "  ", make_inert(report.run.name))
-    sections: list[RenderableType] = [title, *(draw_text(line) for line in write_advice(report))]
+    sections: list[RenderableType] = [title, draw_lines(write_advice(report))]
     code = write_code(report)
     if code is not None:
         sections.append(Padding(Text(code, style="bold"), (0, 0, 0, INDENT)))
@@ -41,7 +40,7 @@ def render_advice_console(report: Report, *, width: int = 100, color: bool = Fal
         draw_caps(report, width),
         draw_table(build_advice_table(report, _ALL), width),
         draw_table(build_alternative_table(report), width),
-        *(draw_text(line) for line in explain_advice(report.advice)),
+        draw_lines(explain_advice(report.advice)),
     ]
     return print_sections(sections, width=width, color=color)
 
@@ -53,19 +52,14 @@ def render_advice_markdown(report: Report) -> str:
     code = write_code(report)
     if code is not None:
         blocks.append(f"```python\n{code}\n```")
-    blocks += [
-        _markdown_table(table)
-        for table in (build_advice_table(report, _ALL), build_alternative_table(report))
-        if table.rows
-    ]
+    blocks += [*write_table(build_advice_table(report, _ALL)), *write_table(build_alternative_table(report))]
     blocks += [escape_markdown(line, MESSAGE_LIMIT) for line in explain_advice(report.advice)]
     return "\n\n".join(blocks) + "\n"
 
 
 def render_advice_json(report: Report) -> str:
     """Strict JSON: `run` (its name), `advice` as in the report, ending with a line break."""
-    value = {"run": report.run.name, "advice": msgspec.to_builtins(report.advice)}
-    return json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+    return write_json({"run": report.run.name, "advice": report.advice}, indent=2) + "\n"
 
 
 def build_alternative_table(report: Report) -> Table:
@@ -115,10 +109,3 @@ def explain_advice(advice: Advice | None) -> tuple[str, ...]:
         if factor is not None and factor > 1
     ]
     return (*sentences, *([f"In this run {' and '.join(factors)}."] if factors else []))
-
-
-def _markdown_table(table: Table) -> str:
-    rules = ["--:" if column.numeric else ":--" for column in table.columns]
-    lines = [[column.label for column in table.columns], rules]
-    lines += [[escape_markdown(cell.text, MESSAGE_LIMIT) for cell in row] for row in table.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rankscope.model.comparison import ChangedPart, ComparedFigure, Comparison, Side
+from rankscope.model.json_text import write_json
 from rankscope.model.verdict import Outcome, Verdict
 from rankscope.renderers.check_tables import say_verdict
 from rankscope.renderers.comparison_tables import say_comparison
@@ -29,7 +29,7 @@ def render_check_json(verdict: Verdict, comparison: Comparison | None = None) ->
         "warnings": list(verdict.warnings),
         "comparison": None if comparison is None else _comparison(comparison),
     }
-    return json.dumps(_spell_surrogates(tree), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_json(tree, indent=2) + "\n"
 
 
 def _outcome(outcome: Outcome) -> dict[str, Any]:
@@ -114,14 +114,3 @@ def _part(part: ChangedPart) -> dict[str, Any]:
         "base_count": part.base_count,
         "head_count": part.head_count,
     }
-
-
-def _spell_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    r"""The value with unpaired surrogates, which UTF-8 cannot hold, spelled as `\udc80`."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list):
-        return [_spell_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _spell_surrogates(item) for key, item in value.items()}
-    return value

@@ -15,12 +15,12 @@ from rankscope.renderers.comparison_tables import (
     say_sides,
 )
 from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown
-from rankscope.renderers.tables import Table
-from rankscope.renderers.to_markdown import LONGEST_TEXT, draw_sparkline
+from rankscope.renderers.markdown_tables import LONGEST_TEXT, draw_sparkline, write_table
 
 MARKER = "<!-- rankscope -->"
 """First line of every comment, by which a later run finds the comment to replace."""
 
+_HEADING = "####"
 _LONGEST_SPARKLINE = 60
 _FAILURES_SHOWN = 20
 _PARTS_SHOWN = 20
@@ -45,7 +45,7 @@ def render_check_markdown(verdict: Verdict, comparison: Comparison | None = None
         lines = [*lines[:_FAILURES_SHOWN], f"- and {len(failed) - _FAILURES_SHOWN:,} more"]
     lines += [f"- ⚠️ {escape_markdown(warning, MESSAGE_LIMIT)}" for warning in verdict.warnings]
     blocks += ["\n".join(lines)] if lines else []
-    blocks += _write_table(build_outcome_table(verdict))
+    blocks += write_table(build_outcome_table(verdict), _HEADING)
     if comparison is None:
         blocks += _write_sparkline([("", verdict.overlap_by_step)])
     else:
@@ -72,14 +72,14 @@ def write_comparison(comparison: Comparison) -> list[str]:
         f"<sub>{escape_markdown(say_sides(comparison), MESSAGE_LIMIT)}</sub>",
     ]
     for scope in ("run", "steady"):
-        blocks += _write_table(build_figure_table(comparison, scope))
+        blocks += write_table(build_figure_table(comparison, scope), _HEADING)
     outside = say_outside(comparison)
     blocks += [escape_markdown(outside, MESSAGE_LIMIT)] if outside else []
     blocks += _write_sparkline(
         [("base", comparison.base.overlap_by_step), ("head", comparison.head.overlap_by_step)]
     )
     for table in (build_figure_table(comparison, "outside"), build_part_table(comparison, _PARTS_SHOWN)):
-        inner = _write_table(table)
+        inner = write_table(table, _HEADING)
         if inner:
             summary = f"<details><summary>{escape_markdown(table.title)}</summary>"
             blocks.append("\n\n".join([summary, *inner[1:], "</details>"]))
@@ -93,15 +93,3 @@ def _write_sparkline(sides: Sequence[tuple[str, Sequence[float | None]]]) -> lis
         return []
     lines = [f"{name} {draw_sparkline(ratios[-_LONGEST_SPARKLINE:])}".strip() for name, ratios in known]
     return ["Hidden communication per steady step (0 to 100 %):\n" + "<br>\n".join(lines)]
-
-
-def _write_table(table: Table) -> list[str]:
-    if not table.rows:
-        return []
-    heads = [column.label for column in table.columns]
-    rules = ["--:" if column.numeric else ":--" for column in table.columns]
-    cells = [[escape_markdown(cell.text, MESSAGE_LIMIT) for cell in row] for row in table.rows]
-    grid = "\n".join(f"| {' | '.join(line)} |" for line in [heads, rules, *cells])
-    notes = [f"<sub>{escape_markdown(note, MESSAGE_LIMIT)}</sub>" for note in table.notes]
-    blocks = [f"#### {escape_markdown(table.title)}", grid]
-    return [*blocks, "<br>\n".join(notes)] if notes else blocks

@@ -18,7 +18,7 @@ from rankscope.renderers.comparison_tables import (
     say_sides,
 )
 from rankscope.renderers.console_drawing import draw_notes, draw_table, draw_text, draw_title, print_sections
-from rankscope.renderers.to_markdown import draw_sparkline
+from rankscope.renderers.markdown_tables import draw_sparkline
 
 _LONGEST_SPARKLINE = 60
 _PARTS_SHOWN = 10

@@ -71,6 +71,11 @@ def draw_text(text: str, style: str = "") -> Text:
     return Text(_bind(make_inert(text, MESSAGE_LIMIT)), style=style)
 
 
+def draw_lines(lines: Sequence[str]) -> RenderableType:
+    """Sentences as lines with an empty one above them; `NOTHING` if there are none."""
+    return Group(Text(""), *map(draw_text, lines)) if lines else NOTHING
+
+
 def draw_title(text: str) -> Text:
     """The heading of a section, with a line above it."""
     return Text(f"\n{text}", style="bold")

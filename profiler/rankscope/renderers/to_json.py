@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from rankscope.errors import FormatVersionError, InputError
+from rankscope.model.json_text import unwrap_scalar, write_json
 from rankscope.model.late_collectives import pick_late
 from rankscope.model.report import REPORT_NAME, REPORT_VERSION, Report
 
@@ -28,7 +29,7 @@ def render_json(
             collectives, the maps per rank of a collective.
         indent: whether to lay the text out over lines.
     """
-    tree: dict[str, Any] = msgspec.to_builtins(report, str_keys=True, enc_hook=_unwrap_scalar)
+    tree: dict[str, Any] = msgspec.to_builtins(report, str_keys=True, enc_hook=unwrap_scalar)
     if detail == "summary":
         tree["communications"] = []
         late = {id(row) for row in pick_late(report.collectives)}
@@ -38,32 +39,11 @@ def render_json(
                 row["arrivals_ns"] = None
     for section in _ROW_SECTIONS:
         tree[section] = [_lead_with_names(row) for row in tree[section]]
-    try:
-        text = msgspec.json.encode(tree)
-    except UnicodeEncodeError:
-        text = msgspec.json.encode(_spell_surrogates(tree))
-    return (msgspec.json.format(text, indent=2) if indent else text).decode() + "\n"
-
-
-def _unwrap_scalar(value: Any) -> Any:  # noqa: ANN401 - whatever msgspec does not know
-    if hasattr(value, "item"):
-        return value.item()
-    raise NotImplementedError(f"{type(value).__name__} has no place in a report")
+    return write_json(tree, indent=2 if indent else 0) + "\n"
 
 
 def _lead_with_names(row: dict[str, Any]) -> dict[str, Any]:
     return {**{key: row[key] for key in _LEADING_KEYS if key in row}, **row}
-
-
-def _spell_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    r"""The value with unpaired surrogates, which UTF-8 cannot hold, spelled as `\udc80`."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, list):
-        return [_spell_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_spell_surrogates(key): _spell_surrogates(item) for key, item in value.items()}
-    return value
 
 
 class _Head(msgspec.Struct):

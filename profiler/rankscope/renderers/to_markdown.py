@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rankscope.model.report import Report
 from rankscope.renderers.advice_tables import build_advice_table, write_advice, write_code
 from rankscope.renderers.bucket_tables import build_bucket_table
 from rankscope.renderers.escape import MESSAGE_LIMIT, escape_markdown
 from rankscope.renderers.headline import Headline, measure_headline, summarise_steps
+from rankscope.renderers.markdown_tables import LONGEST_TEXT, draw_grid, draw_sparkline, write_table
 from rankscope.renderers.report_tables import (
     build_group_table,
     build_problem_table,
@@ -23,11 +22,8 @@ from rankscope.renderers.straggler_tables import (
     build_waiting_table,
     explain_verdict,
 )
-from rankscope.renderers.tables import NO_REASON, Cell, Column, Table, duration_cell, ratio_cell
+from rankscope.renderers.tables import NO_REASON, Column, duration_cell, ratio_cell
 from rankscope.renderers.verdict import describe_run, write_verdict
-
-LONGEST_TEXT = 60_000
-"""Characters; a comment on GitHub holds 65,536."""
 
 RANKS_OPEN = 8
 """Above this many ranks their table is folded away."""
@@ -43,7 +39,6 @@ CAPS_SHOWN = 16
 FINDINGS_SHOWN = 20
 PROBLEMS_SHOWN = 20
 
-_SPARKS = "▁▂▃▄▅▆▇█"
 _LONGEST_SPARKLINE = 100
 
 
@@ -59,9 +54,9 @@ def render_markdown(report: Report) -> str:
         "Advice": _write_advice(report),
         "Ranks": _write_ranks(report),
         "Steps": _write_steps(report),
-        "Buckets": _write_table(build_bucket_table(report, BUCKETS_SHOWN)),
-        "Process groups": _write_table(build_group_table(report, GROUPS_SHOWN)),
-        "Problems": _write_table(build_problem_table(report, PROBLEMS_SHOWN)),
+        "Buckets": write_table(build_bucket_table(report, BUCKETS_SHOWN)),
+        "Process groups": write_table(build_group_table(report, GROUPS_SHOWN)),
+        "Problems": write_table(build_problem_table(report, PROBLEMS_SHOWN)),
     }
     texts = ["\n\n".join(_write_opening(report))]
     left_out = []
@@ -96,7 +91,7 @@ def _write_headline(headline: Headline) -> str:
         f"Share of the {whole.lower()}": ratio_cell(headline.exposed_share, NO_REASON),
         whole: duration_cell(headline.base_ns, NO_REASON),
     }
-    return _draw_rows([Column(label=label) for label in figures], [list(figures.values())], with_reasons=True)
+    return draw_grid([Column(label=label) for label in figures], [list(figures.values())], with_reasons=True)
 
 
 def _write_findings(report: Report) -> list[str]:
@@ -118,11 +113,11 @@ def _write_waiting(report: Report) -> list[str]:
     if report.straggler is None or report.straggler.verdict != "found":
         return []
     sentences = [escape_markdown(sentence, MESSAGE_LIMIT) for sentence in explain_verdict(report)]
-    head, *blocks = _write_table(build_waiting_table(report, WAITING_SHOWN)) or [""]
+    head, *blocks = write_table(build_waiting_table(report, WAITING_SHOWN)) or [""]
     if not blocks:
         return []
-    evidence = _write_table(build_evidence_table(report, EVIDENCE_SHOWN))
-    late = _write_table(build_late_table(report, LATE_SHOWN))
+    evidence = write_table(build_evidence_table(report, EVIDENCE_SHOWN))
+    late = write_table(build_late_table(report, LATE_SHOWN))
     return [head, "<br>\n".join(sentences), *blocks, *evidence, *late]
 
 
@@ -134,11 +129,11 @@ def _write_advice(report: Report) -> list[str]:
     blocks = ["### Advice", "<br>\n".join(sentences)]
     if code is None:
         return blocks
-    return [*blocks, f"```python\n{code}\n```", *_write_table(build_advice_table(report, CAPS_SHOWN))[1:]]
+    return [*blocks, f"```python\n{code}\n```", *write_table(build_advice_table(report, CAPS_SHOWN))[1:]]
 
 
 def _write_ranks(report: Report) -> list[str]:
-    blocks = _write_table(build_rank_table(report, RANKS_SHOWN))
+    blocks = write_table(build_rank_table(report, RANKS_SHOWN))
     if len(report.ranks) <= RANKS_OPEN:
         return blocks
     summary = f"<details><summary>Ranks ({len(report.ranks):,})</summary>"
@@ -146,7 +141,7 @@ def _write_ranks(report: Report) -> list[str]:
 
 
 def _write_steps(report: Report) -> list[str]:
-    blocks = _write_table(build_step_table(report, STEPS_SHOWN))
+    blocks = write_table(build_step_table(report, STEPS_SHOWN))
     if not blocks:
         return []
     ratios = [step.overlap_ratio for step in summarise_steps(report) if step.step is not None]
@@ -154,37 +149,3 @@ def _write_steps(report: Report) -> list[str]:
     which = "" if len(shown) == len(ratios) else f"the last {len(shown)} of {len(ratios):,} "
     line = f"Hidden communication, {which}steps in order (0 to 100 %): {draw_sparkline(shown)}"
     return [blocks[0], *([line] if shown else []), *blocks[1:]]
-
-
-def draw_sparkline(ratios: Sequence[float | None]) -> str:
-    """One block per ratio, from 0 to 1; a dot where it is undefined.
-
-    >>> draw_sparkline([0.0, 0.5, 1.0, None])
-    '▁▅█·'
-    """
-    last = len(_SPARKS) - 1
-    return "".join(
-        "·" if ratio is None else _SPARKS[max(0, min(last, int(ratio * len(_SPARKS))))] for ratio in ratios
-    )
-
-
-def _write_table(table: Table) -> list[str]:
-    if not table.rows:
-        return []
-    notes = [f"<sub>{escape_markdown(note, MESSAGE_LIMIT)}</sub>" for note in table.notes]
-    blocks = [f"### {table.title}", _draw_rows(table.columns, table.rows)]
-    return [*blocks, "<br>\n".join(notes)] if notes else blocks
-
-
-def _draw_rows(
-    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], *, with_reasons: bool = False
-) -> str:
-    heads = [column.label for column in columns]
-    rules = ["--:" if column.numeric else ":--" for column in columns]
-    lines = [heads, rules, *([_draw_cell(cell, with_reasons) for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _draw_cell(cell: Cell, with_reason: bool) -> str:
-    text = escape_markdown(cell.text, MESSAGE_LIMIT)
-    return f"{text} ({escape_markdown(cell.reason)})" if with_reason and cell.reason else text

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from rankscope.model.report import Finding, GroupRow, ProblemRow
-from rankscope.renderers.to_markdown import draw_sparkline, render_markdown
+from rankscope.renderers.markdown_tables import draw_sparkline
+from rankscope.renderers.to_markdown import render_markdown
 
 from .conftest import MakeRank, MakeReport, MakeStep
 
