@@ -150,6 +150,21 @@ def test_slow_transfers_without_a_common_end_name_nobody(tmp_path: Path) -> None
     assert (found.verdict, found.ranks, found.cause) == ("none", [], None)
 
 
+def test_slow_transfers_that_compute_hides_cost_nothing_and_name_nobody(tmp_path: Path) -> None:
+    """Each row reduces beside 6 ms of compute, in 4 ms or in 1: every step takes 6 ms either way."""
+    groups = {pair: Group(name=str(pair[0]), ranks=pair) for pair in ((0, 1), (2, 3))}
+
+    def work(pair: tuple[int, int]) -> tuple[Item, ...]:
+        transfer_ns = 4 * MS if pair == (2, 3) else MS
+        reduced = Collective(
+            group=groups[pair].name, op="all_reduce", elements=1 << 20, transfer_ns=transfer_ns
+        )
+        return (reduced, gemm(6 * MS))
+
+    found = straggler_of(tmp_path, {rank: work(ROW_OF[rank]) for rank in RANKS}, tuple(groups.values()))
+    assert (found.verdict, found.ranks, found.cause) == ("none", [], None)
+
+
 def test_links_between_hosts_are_not_compared_with_links_inside_one(tmp_path: Path) -> None:
     # With two ranks on a host the rows lie inside a host and the columns cross: slower by nature, on both alike.
     work, groups = mesh({(0, 2), (1, 3)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,15 +14,12 @@ from rankscope.correlate.graph_steps import GraphSteps
 from rankscope.correlate.replay import replay
 from rankscope.correlate.run_communications import RunCommunications
 from rankscope.correlate.sync_graph import SyncGraph
-from rankscope.model.chance import chance_of
 from rankscope.model.groups import compact_ranks
-from rankscope.model.intervals import Bool, Int64
+from rankscope.model.intervals import Int64
 
 _MIN_RATIO = 1.5
 _MIN_EXCESS_NS = 20_000
 _MIN_TRANSFERS = 3
-_MIN_STEPS = 3
-_CHANCE = 0.065
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +28,7 @@ class SlowNetwork:
 
     Attributes:
         candidate: whose links.
+        rivals: number of links that were compared.
         op: operation on which it shows most.
         size_bytes: its size; None if unknown.
         transfer_ns, peers_ns: median transfer on the slow links, and on the links of the same shape.
@@ -38,17 +37,13 @@ class SlowNetwork:
     """
 
     candidate: Candidate
+    rivals: int
     op: str
     size_bytes: int | None
     transfer_ns: int
     peers_ns: int
     per_step_ns: Int64
     step_ns: Int64
-
-    @property
-    def typical_ns(self) -> int:
-        """Median cost over the steps."""
-        return int(np.median(self.per_step_ns)) if len(self.per_step_ns) else 0
 
 
 Link = tuple[int, ...]
@@ -57,24 +52,26 @@ Link = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Class:
-    """Transfers that should take equally long: one operation and size, on links of one shape."""
+    """Transfers that should take equally long: one operation and size, on links of one shape.
+
+    Attributes:
+        token: the operation.
+        links: link -> indices of its syncs.
+        typical_ns: link -> median transfer.
+    """
 
     token: int
     links: dict[Link, Int64]
-    """link -> indices of its syncs."""
+    typical_ns: dict[Link, int]
 
-    def typical(self, transfer: Int64) -> dict[Link, int]:
-        return {link: int(np.median(transfer[index])) for link, index in self.links.items()}
+    @property
+    def usual_ns(self) -> int:
+        """Median over the links, of an even number the lower of the two in the middle."""
+        return sorted(self.typical_ns.values())[(len(self.links) - 1) // 2]
 
 
 def find_slow_network(
-    graph: SyncGraph,
-    comms: RunCommunications,
-    hosts: Mapping[int, str],
-    steady: Sequence[int] | None,
-    *,
-    cost_ratio: float,
-    steps_ratio: float,
+    graph: SyncGraph, comms: RunCommunications, hosts: Mapping[int, str], steady: Sequence[int] | None
 ) -> SlowNetwork | None:
     """The rank, host or group whose links are slow; None if there is none, or several links without a common end.
 
@@ -87,37 +84,29 @@ def find_slow_network(
         comms: the run's communication events.
         hosts: rank -> host, where known.
         steady: step numbers that count; None without step markers.
-        cost_ratio, steps_ratio: what share of a step it must cost, in what share of the steps.
     """
     if len(graph) == 0:
         return None
-    steps = GraphSteps(graph, steady)
-    base = replay(graph)
-    steps.keep_long(base)
-    if len(steps.numbers) < _MIN_STEPS:
-        return None
     transfer = _shortest(graph, comms)
-    classes = _classes(graph, comms, hosts)
-    slow, healthy = _sort_links(classes, transfer)
+    classes = _classes(graph, comms, hosts, transfer)
+    slow, healthy = _sort_links(classes)
     candidate = _common_end(slow, healthy, hosts)
     if candidate is None:
         return None
-    ends = replay(graph, transfer_ns=_repaired(graph, classes, transfer, slow))
+    base, ends = replay(graph), replay(graph, transfer_ns=_repaired(graph, classes, transfer, slow))
+    steps = GraphSteps(graph, steady)
+    steps.keep_long(base)
     everything = np.ones(len(graph), bool)
     length = steps.lengths(base, everything)
-    saved = length - steps.lengths(ends, everything)
-    high: Bool = saved >= cost_ratio * length
-    rivals = max(len(slow) + len(healthy), 2)
-    if high.mean() < steps_ratio or chance_of(int(high.sum()), len(high), rivals) > _CHANCE:
-        return None
     token, own, peers = _clearest(classes, transfer, slow)
     return SlowNetwork(
         candidate=candidate,
+        rivals=len(slow) + len(healthy),
         op=comms.tokens[token].op,
         size_bytes=comms.tokens[token].size_bytes,
         transfer_ns=own,
         peers_ns=peers,
-        per_step_ns=saved,
+        per_step_ns=length - steps.lengths(ends, everything),
         step_ns=length,
     )
 
@@ -129,37 +118,39 @@ def _shortest(graph: SyncGraph, comms: RunCommunications) -> Int64:
     return shortest
 
 
-def _classes(graph: SyncGraph, comms: RunCommunications, hosts: Mapping[int, str]) -> list[_Class]:
+def _classes(
+    graph: SyncGraph, comms: RunCommunications, hosts: Mapping[int, str], transfer: Int64
+) -> list[_Class]:
     """Classes with two links at least, each link with enough transfers to have a typical one."""
-    found: dict[tuple[int, int, int], dict[Link, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for sync, events in enumerate(np.split(graph.event, graph.first[1:-1])):
-        link = tuple(sorted({int(r) for r in comms.rank[events]}))
-        on_hosts = len({hosts.get(rank, "") for rank in link})
-        found[int(comms.token[events[0]]), len(link), on_hosts][link].append(sync)
-    classes = []
-    for (token, _, _), by_link in sorted(found.items()):
-        links = {
-            link: np.array(syncs, np.int64)
-            for link, syncs in sorted(by_link.items())
-            if len(syncs) >= _MIN_TRANSFERS
-        }
-        if len(links) > 1:
-            classes.append(_Class(token=token, links=links))
-    return classes
+    width = max(comms.ranks) + 1
+    rank = np.sort(graph.sync * width + comms.rank[graph.event]) % width  # of each sync in order
+    token = comms.token[graph.event[graph.first[:-1]]].tolist()
+    alike: dict[tuple[int, bytes], list[int]] = defaultdict(list)
+    for sync, (begin, end) in enumerate(pairwise(graph.first.tolist())):
+        alike[token[sync], rank[begin:end].tobytes()].append(sync)
+    found: dict[tuple[int, int, int], dict[Link, Int64]] = defaultdict(dict)
+    for (number, members), syncs in alike.items():
+        link = tuple(np.frombuffer(members, np.int64).tolist())
+        if len(syncs) >= _MIN_TRANSFERS:
+            on_hosts = len({hosts.get(member, "") for member in link})
+            found[number, len(link), on_hosts][link] = np.array(syncs, np.int64)
+    return [
+        _Class(
+            token=number,
+            links=links,
+            typical_ns={link: int(np.median(transfer[index])) for link, index in links.items()},
+        )
+        for (number, _, _), links in found.items()
+        if len(links) > 1
+    ]
 
 
-def _usual(values: Sequence[int]) -> int:
-    """Median, of an even number the lower of the two in the middle."""
-    return sorted(values)[(len(values) - 1) // 2]
-
-
-def _sort_links(classes: Sequence[_Class], transfer: Int64) -> tuple[set[Link], set[Link]]:
+def _sort_links(classes: Sequence[_Class]) -> tuple[set[Link], set[Link]]:
     """(slow links, healthy links); a link is slow if it is so in all classes in which it is compared."""
     verdicts: dict[Link, list[bool]] = defaultdict(list)
     for kind in classes:
-        typical = kind.typical(transfer)
-        usual = _usual(list(typical.values()))
-        for link, value in typical.items():
+        usual = kind.usual_ns
+        for link, value in kind.typical_ns.items():
             verdicts[link].append(value >= _MIN_RATIO * usual and value - usual >= _MIN_EXCESS_NS)
     slow = {link for link, of_class in verdicts.items() if all(of_class)}
     return slow, set(verdicts) - slow
@@ -188,24 +179,19 @@ def _repaired(graph: SyncGraph, classes: Sequence[_Class], transfer: Int64, slow
     """Transfers for the replay in which the slow links are as fast as the others."""
     repaired = graph.transfer_ns.copy()
     for kind in classes:
-        usual = _usual(list(kind.typical(transfer).values()))
         for link, index in kind.links.items():
             if link in slow:
-                repaired[index] = np.maximum(
-                    graph.transfer_ns[index] - np.maximum(transfer[index] - usual, 0), 0
-                )
+                excess = np.maximum(transfer[index] - kind.usual_ns, 0)
+                repaired[index] = np.maximum(graph.transfer_ns[index] - excess, 0)
     return repaired
 
 
 def _clearest(classes: Sequence[_Class], transfer: Int64, slow: set[Link]) -> tuple[int, int, int]:
     """(token, median transfer on the slow links, usual transfer) where the slow links lose most time."""
-    best = (-1, 0, 0, 0)
+    lost = []
     for kind in classes:
-        usual = _usual(list(kind.typical(transfer).values()))
         index = [i for link, i in kind.links.items() if link in slow]
-        if not index:
-            continue
-        mine = transfer[np.concatenate(index)]
-        lost = int((mine - usual).sum())
-        best = max(best, (lost, kind.token, int(np.median(mine)), usual))
-    return best[1], best[2], best[3]
+        if index:
+            mine, usual = transfer[np.concatenate(index)], kind.usual_ns
+            lost.append((int((mine - usual).sum()), kind.token, int(np.median(mine)), usual))
+    return max(lost)[1:]

@@ -134,8 +134,7 @@ def measure_costs(
     boundaries = GraphSteps(graph, steady)
     base = replay(graph)
     boundaries.keep_long(base)
-    sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
-    sync_component = np.array([component.get(r, -1) for r in sync_rank.tolist()], np.int64)
+    component_of_sync = _component_of_sync(graph, component)
     everything = np.ones(len(graph), bool)
     steps = StepTimes(
         numbers=boundaries.numbers,
@@ -152,12 +151,23 @@ def measure_costs(
             block_change=np.stack([b for _, b in changes], axis=1),
         )
         for i, candidate in enumerate(batch):
-            among = np.isin(sync_component, [component.get(r, -2) for r in candidate.ranks])
+            among = _hang_together(component_of_sync, component, candidate.ranks)
             length = boundaries.lengths(base, among)
             # A set that works less than its peers would make steps longer; it costs nothing.
             saved = np.clip(length - boundaries.lengths(ends[:, i], among), 0, length)
             costs.append(Cost(candidate=candidate, per_step_ns=saved, step_ns=length))
     return steps, tuple(costs)
+
+
+def _component_of_sync(graph: SyncGraph, component: Mapping[int, int]) -> Int64:
+    """int64[s], the component of each sync's ranks."""
+    ranks = graph.node_rank[graph.node[graph.first[:-1]]].tolist()
+    return np.array([component.get(rank, -1) for rank in ranks], np.int64)
+
+
+def _hang_together(component_of_sync: Int64, component: Mapping[int, int], ranks: Sequence[int]) -> Bool:
+    """bool[s], syncs among the ranks that hang together with any of these."""
+    return np.isin(component_of_sync, [component.get(rank, -2) for rank in ranks])
 
 
 def with_saving(
@@ -186,9 +196,7 @@ def with_saving(
     )
     steps = GraphSteps(graph, steady)
     steps.keep_long(base)
-    sync_rank = graph.node_rank[graph.node[graph.first[:-1]]]
-    sync_component = np.array([component.get(r, -1) for r in sync_rank.tolist()], np.int64)
-    among = np.isin(sync_component, [component.get(r, -2) for r in ranks])
+    among = _hang_together(_component_of_sync(graph, component), component, ranks)
     length = steps.lengths(base, among)
     saved = np.maximum(length - steps.lengths(ends, among), 0)
     left = int((length - saved).sum())
@@ -230,23 +238,42 @@ def judge(
 
 
 def _passes(cost: Cost, steps: StepTimes, thresholds: Thresholds, last: LastArrivals) -> bool:
-    high = _is_high(cost, thresholds)
-    share = sum(last.share.get(rank, 0.0) for rank in cost.candidate.ranks)
+    ranks = cost.candidate.ranks
+    share = sum(last.share.get(rank, 0.0) for rank in ranks)
     if len(steps.numbers) < _MIN_STEPS:
-        return bool(high.all()) and share >= thresholds.steps_ratio
-    if high.mean() < thresholds.steps_ratio or cost.typical_ns <= 0:
+        return bool(_is_high(cost, thresholds).all()) and share >= thresholds.steps_ratio
+    if not _is_usual(cost, thresholds):
         return False
-    rivals = max(last.rivals // len(cost.candidate.ranks), 2)
-    by_chance = chance_of(int(high.sum()), len(high), rivals)
-    countable = min((last.countable.get(rank, 0) for rank in cost.candidate.ranks), default=0)
-    return by_chance <= _CHANCE or (share >= _ALWAYS_LAST and countable >= _MANY_COLLECTIVES)
+    countable = min((last.countable.get(rank, 0) for rank in ranks), default=0)
+    always_last = share >= _ALWAYS_LAST and countable >= _MANY_COLLECTIVES
+    return always_last or not _may_be_chance(cost, thresholds, last.rivals // len(ranks))
+
+
+def is_certain(cost: Cost, thresholds: Thresholds, rivals: int) -> bool:
+    """Whether a set costs enough in enough of the steps, and chance does not explain that.
+
+    Args:
+        cost: what it costs.
+        thresholds: what is enough.
+        rivals: number of sets one of which could be it.
+    """
+    enough = len(cost.per_step_ns) >= _MIN_STEPS and _is_usual(cost, thresholds)
+    return enough and not _may_be_chance(cost, thresholds, rivals)
+
+
+def _is_usual(cost: Cost, thresholds: Thresholds) -> bool:
+    """Whether the cost reaches the threshold in enough of the steps."""
+    return bool(_is_high(cost, thresholds).mean() >= thresholds.steps_ratio) and cost.typical_ns > 0
+
+
+def _may_be_chance(cost: Cost, thresholds: Thresholds, rivals: int) -> bool:
+    high = _is_high(cost, thresholds)
+    return chance_of(int(high.sum()), len(high), max(rivals, 2)) > _CHANCE
 
 
 def _nobody(steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> StragglerResult:
     """Verdict "none", or "inconclusive" where a set costs enough, but in too few steps to tell it from chance."""
-    enough = [
-        c for c in costs if _is_high(c, thresholds).mean() >= thresholds.steps_ratio and c.typical_ns > 0
-    ]
+    enough = [c for c in costs if _is_usual(c, thresholds)]
     if not enough:
         share = max(c.typical_ns / max(int(np.median(c.step_ns)), 1) for c in costs)
         text = (

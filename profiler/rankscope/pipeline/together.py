@@ -17,6 +17,7 @@ from rankscope.analyses.stragglers import (
     StragglerResult,
     Thresholds,
     add_lateness,
+    is_certain,
     judge,
     measure_costs,
     with_saving,
@@ -220,15 +221,11 @@ def _or_slow_network(
     thresholds: Thresholds,
 ) -> tuple[StragglerResult, LateCause | None]:
     """The verdict where nobody works longer than its peers: slow links, or still nobody."""
-    slow = find_slow_network(
-        graph,
-        comms,
-        _hosts(run),
-        steady,
-        cost_ratio=thresholds.cost_ratio,
-        steps_ratio=thresholds.steps_ratio,
-    )
+    slow = find_slow_network(graph, comms, _hosts(run), steady)
     if slow is None:
+        return nobody, None
+    cost = Cost(candidate=slow.candidate, per_step_ns=slow.per_step_ns, step_ns=slow.step_ns)
+    if not is_certain(cost, thresholds, slow.rivals):
         return nobody, None
     ratio = slow.transfer_ns / max(slow.peers_ns, 1)
     size = "" if slow.size_bytes is None else f" of {format_size(slow.size_bytes)}"
@@ -236,9 +233,8 @@ def _or_slow_network(
         f"nobody arrives late, but {slow.op}{size} takes {format_duration(slow.transfer_ns)} on its links, {ratio:.1f} "
         f"times the {format_duration(slow.peers_ns)} on links of the same shape"
     )
-    cost = Cost(candidate=slow.candidate, per_step_ns=slow.per_step_ns, step_ns=slow.step_ns)
     cause = LateCause(
-        kind="network", stage=None, name=slow.op, excess_ns=slow.typical_ns, reason=reason, evidence=()
+        kind="network", stage=None, name=slow.op, excess_ns=cost.typical_ns, reason=reason, evidence=()
     )
     return replace(
         nobody, verdict="found", culprit=cost, confidence="medium", reason=reason, saved_ns=slow.per_step_ns

@@ -11,6 +11,7 @@ from rankscope.analyses.stragglers import (
     StragglerResult,
     Thresholds,
     add_lateness,
+    is_certain,
     judge,
 )
 from rankscope.correlate.candidates import Candidate, Scope
@@ -74,6 +75,17 @@ def test_three_of_five_steps_may_be_chance_among_two_ranks_but_not_among_100() -
     """Chance that one of two is it in 3 of 5 steps is 1; of one of 100: 100 x C(5,3) / 100^3 = 0.1 %."""
     assert verdict(cost((1,), 50, 50, 50, 0, 0), ranks=2).verdict == "inconclusive"
     assert verdict(cost((1,), 50, 50, 50, 0, 0), ranks=100).verdict == "found"
+
+
+def test_a_cost_alone_is_certain_in_enough_steps_that_chance_does_not_explain() -> None:
+    """One of two costs in all of three steps by chance in 2 / 2^3 = 25 %, in all of five in 2 / 2^5 = 6.25 %."""
+    thresholds = Thresholds()
+    assert is_certain(cost((1,), 2, 2, 2, 2, 2), thresholds, 2)
+    assert not is_certain(cost((1,), 1.9, 1.9, 1.9, 1.9, 1.9), thresholds, 2)
+    assert not is_certain(cost((1,), 2, 2, 2), thresholds, 2)
+    assert is_certain(cost((1,), 2, 2, 2), thresholds, 100)
+    assert not is_certain(cost((1,), 2, 2), thresholds, 100)
+    assert not is_certain(cost((1,), 2, 2, 0, 0, 0), thresholds, 100)
 
 
 def test_with_fewer_than_three_steps_half_of_the_collectives_decide_and_confidence_is_low() -> None:
