@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from measuring import load_note
 from rankscope.collector import Collector
 from rankscope.collector.demo import run_ranks
 
@@ -242,6 +242,7 @@ def main() -> None:
     if options.rank is not None:
         run_rank(options)
         return
+    load_before = load_note()
     with tempfile.TemporaryDirectory() as scratch:
         given = [f"--seconds={options.seconds}", f"--windows={options.windows}"]
         given += [f"--store={scratch}/store", f"--scratch={scratch}"]
@@ -249,8 +250,8 @@ def main() -> None:
         logs = [Path(scratch, f"log_{rank}") for rank in range(_WORLD_SIZE)]
         run_ranks(commands, logs, timeout_seconds=600 + 2 * options.seconds)
         results = [json.loads(Path(scratch, f"times_{rank}.json").read_text()) for rank in range(_WORLD_SIZE)]
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    print(f"{_WORLD_SIZE} ranks, {_LAYERS} x Linear({_WIDTH}), {os.cpu_count()} cores, load {load}\n")
+    print(f"{_WORLD_SIZE} ranks, {_LAYERS} x Linear({_WIDTH}), batch {_BATCH}")
+    print(f"{load_before} before, {load_note()} after\n")
     print(summarise(results))
 
 

@@ -65,14 +65,16 @@ class TraceSaver:
     def _say_what_is_odd(self, saved: SavedTrace) -> None:
         if saved.is_namesake:
             self._say_once(
+                "namesake",
                 f"{saved.path.parent} already held a trace of this rank and window, which was left as it is; "
-                f"this one is {saved.path.name}. Give each run its own directory."
+                f"this one is {saved.path.name}. Give each run its own directory.",
             )
         if not saved.has_kernels and is_cuda_run():
             self._say_once(
+                "kernels",
                 f"No GPU kernel was recorded in {saved.path}, though this process uses CUDA. Is another profiler "
                 "holding CUPTI (Nsight, DCGM, a second torch.profiler), or did no training happen in the "
-                "recorded steps?"
+                "recorded steps?",
             )
         peers = max((len(group.ranks) for group in self._membership.groups), default=1)
         if not saved.has_collectives and (len(self._watched) or peers > 1):
@@ -80,13 +82,12 @@ class TraceSaver:
                 "a DDP module is watched" if len(self._watched) else f"{peers} ranks share a process group"
             )
             self._say_once(
+                "collectives",
                 f"No collective was recorded in {saved.path}, though {reason}. Were all recorded "
-                "steps inside no_sync(), or is step() called outside the training loop?"
+                "steps inside no_sync(), or is step() called outside the training loop?",
             )
 
-    def _say_once(self, message: str) -> None:
-        # One text per kind of remark: its first words, which hold no path
-        kind = message[:20]
+    def _say_once(self, kind: str, message: str) -> None:
         if kind not in self._said:
             self._said.add(kind)
             warn(message)

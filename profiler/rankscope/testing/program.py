@@ -30,7 +30,7 @@ KERNEL_HOST_NS = LAUNCH_DELAY_NS + OPERATOR_TAIL_NS
 """What one kernel or copy costs the host thread."""
 
 HOST_OVERHEAD_NS = 50_000
-"""From the `record_param_comms` row of a collective to its launch row (49 to 82 us on real NCCL runs)."""
+"""From the `record_param_comms` row of a collective to its launch row."""
 
 NESTING_NS = 1_000
 """From the start of a host row to the start of the row inside it."""

@@ -1,6 +1,6 @@
 """How trace files of a synthetic run look: the torch release that wrote them, names, layout, what is left out.
 
-What each release writes comes from ../shared/FACTS.md and the real traces in ../shared/traces.
+What each release writes was read off real traces of that release.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def test_scrubbed_run_names_neither_host_nor_folder(tmp_path: Path, train: Train
     trace = read_trace(collector.files[0])
     assert trace["rankscope"]["host"] == ""
     text = repr(trace)
-    assert os.uname().nodename not in {trace.get("host_name"), trace["rankscope"]["host"]}
+    assert trace.get("host_name", "") == ""
     assert str(Path(__file__).parent) not in text
     assert "test_collector.py" in text
 

@@ -217,11 +217,15 @@ def test_a_trace_above_the_limit_is_one_warning_and_the_end(tmp_path: Path, trai
 def test_an_existing_trace_stays_and_the_new_one_is_kept_beside_it(
     tmp_path: Path, train: Train, said: Said
 ) -> None:
-    (tmp_path / f"rank_00000.0{SUFFIX}").write_bytes(b"older run")
-    collector = Collector(tmp_path)
-    run_under(collector, train, steps=5)
-    assert [path.name for path in collector.files] == [f"rank_00000.0.copy1{SUFFIX}"]
-    assert (tmp_path / f"rank_00000.0{SUFFIX}").read_bytes() == b"older run"
+    old = [tmp_path / f"rank_00000.{window}{SUFFIX}" for window in (0, 1)]
+    for path in old:
+        path.write_bytes(b"older run")
+    collector = Collector(tmp_path, repeat=2)
+    run_under(collector, train, steps=10)
+    assert [path.name for path in collector.files] == [
+        f"rank_00000.{window}.copy1{SUFFIX}" for window in (0, 1)
+    ]
+    assert [path.read_bytes() for path in old] == [b"older run"] * 2
     assert len(said()) == 1
     assert "own directory" in said()[0]
 

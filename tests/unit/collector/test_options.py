@@ -32,11 +32,13 @@ def test_none_means_all_ranks() -> None:
 
 def test_a_number_means_every_nth_rank() -> None:
     selection = parse_ranks(8, [])
+    assert not selection.is_everyone
     assert [rank for rank in range(20) if selection.includes(rank)] == [0, 8, 16]
 
 
 def test_a_list_names_the_ranks() -> None:
     selection = parse_ranks([0, 7], [])
+    assert not selection.is_everyone
     assert [rank for rank in range(20) if selection.includes(rank)] == [0, 7]
 
 

@@ -117,26 +117,32 @@ def test_forward_too_short_to_hide_an_all_gather() -> None:
     assert measures.exposed_communication_ns == 1_400_000 + 2 * 400_000 + 800_000
 
 
-REFUSED: list[Callable[[], Scenario]] = [
-    lambda: tensor_data_parallel(tp=1),
-    lambda: tensor_data_parallel(slow={9: 1}),
-    lambda: tensor_data_parallel(layer_ns=10_000),
-    lambda: pipeline_data_parallel(slow={8: 1}),
-    lambda: pipeline_data_parallel(slow={1: -1}),
-    lambda: pipeline_data_parallel(message_ns=5_000_000),
-    lambda: pipeline_data_parallel(forward_ns=120_000, message_ns=1),
-    lambda: host_slow(slow_host=8),
-    lambda: host_slow(slow_ns=10, spread_ns=100),
-    lambda: fsdp_run(layers=1),
-    lambda: fsdp_run(gather_ns=3_000_000),
-    lambda: fsdp_run(elements=7),
+REFUSED: list[tuple[Callable[[], Scenario], str]] = [
+    (lambda: tensor_data_parallel(tp=1), "needs tp and dp of at least 2"),
+    (lambda: tensor_data_parallel(slow={9: 1}), "has no such slow rank"),
+    (lambda: tensor_data_parallel(layer_ns=10_000), "the device would wait"),
+    (lambda: pipeline_data_parallel(slow={8: 1}), "has no such slow rank"),
+    (lambda: pipeline_data_parallel(slow={1: -1}), "slow_ns must not be negative: -1"),
+    (lambda: pipeline_data_parallel(message_ns=5_000_000), "needs messages shorter than compute"),
+    (lambda: pipeline_data_parallel(forward_ns=120_000, message_ns=1), "which a microbatch costs the host"),
+    (lambda: host_slow(slow_host=8), "choose a host that exists"),
+    (lambda: host_slow(slow_ns=10, spread_ns=100), "a spread that leaves every delay positive"),
+    (lambda: fsdp_run(layers=1), "needs at least two layers"),
+    (lambda: fsdp_run(gather_ns=3_000_000), "needs transfers up to backward_ns"),
+    (lambda: fsdp_run(elements=7), "needs elements that the ranks can share"),
+    (lambda: fsdp_run(backend="gloo"), "needs a device backend"),
 ]
 
 
-@pytest.mark.parametrize("make", REFUSED)
-def test_parameters_without_meaning_are_refused(make: Callable[[], Scenario]) -> None:
-    with pytest.raises(UsageError):
+@pytest.mark.parametrize(("make", "message"), REFUSED)
+def test_parameters_without_meaning_are_refused(make: Callable[[], Scenario], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         make()
+
+
+def test_slow_ranks_of_two_stages_are_no_stage() -> None:
+    straggler = straggler_of(pipeline_data_parallel(slow={2: 500_000, 5: 500_000}))
+    assert (straggler.scope, straggler.ranks) == (None, (2, 5))
 
 
 @pytest.mark.parametrize("backend", ["nccl", "rccl"])
