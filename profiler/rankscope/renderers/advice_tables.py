@@ -35,6 +35,9 @@ def build_advice_table(report: Report, limit: int) -> Table:
     now = None if cap is None else find_prediction(cap, cap.current)
     rows = [_cells(prediction, cap, now) for prediction in predictions if cap is not None]
     notes = ["Predicted from this run's own timing; from and to enclose the model's error."] if rows else []
+    best = None if cap is None else find_prediction(cap, cap.best)
+    if best is not None and any(prediction.step_ns < best.step_ns for prediction in predictions):
+        notes.append("Best: of those that are about as short, the one nearest to the cap in use.")
     return finish_table("Predictions", _COLUMNS, rows, notes)
 
 

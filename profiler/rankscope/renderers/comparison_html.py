@@ -11,6 +11,7 @@ from rankscope.renderers.comparison_tables import (
     SCOPE_TITLES,
     build_figure_table,
     build_part_table,
+    list_extent,
     say_comparison,
     say_direction,
     say_outside,
@@ -69,9 +70,7 @@ def _collect(comparison: Comparison, verdict: Verdict) -> dict[str, Any]:
 
 
 def _collect_side(comparison: Comparison, which: str, side: Side, longest: float) -> dict[str, Any]:
-    ranks = f"{side.ranks}" if side.world_size in (None, side.ranks) else f"{side.ranks} of {side.world_size}"
-    facts = [f"{side.runs} runs" if side.runs > 1 else "", f"{ranks} {'rank' if ranks == '1' else 'ranks'}"]
-    facts += [f"{side.steps:g} steps" if side.steps else "no step markers", side.started_at or ""]
+    facts = [f"{side.runs} runs" if side.runs > 1 else "", *list_extent(side), side.started_at or ""]
     return {
         "which": which,
         "name": make_inert(side.name),

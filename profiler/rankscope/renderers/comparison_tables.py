@@ -154,10 +154,15 @@ def say_sides(comparison: Comparison) -> str:
 
 
 def _say_side(side: Side) -> str:
-    ranks = f"{side.ranks}" if side.world_size in (None, side.ranks) else f"{side.ranks} of {side.world_size}"
     runs = f"{side.runs} runs up to " if side.runs > 1 else ""
-    steps = f"{side.steps:g} steps" if side.steps else "no step markers"
-    return f"{runs}{make_inert(side.name)} ({ranks} {'rank' if ranks == '1' else 'ranks'}, {steps})"
+    return f"{runs}{make_inert(side.name)} ({', '.join(list_extent(side))})"
+
+
+def list_extent(side: Side) -> tuple[str, str]:
+    """How many ranks and steps a side has, in words."""
+    ranks = f"{side.ranks}" if side.world_size in (None, side.ranks) else f"{side.ranks} of {side.world_size}"
+    steps = f"{side.steps:g} {'step' if side.steps == 1 else 'steps'}" if side.steps else "no step markers"
+    return f"{ranks} {'rank' if ranks == '1' else 'ranks'}", steps
 
 
 def say_comparison(comparison: Comparison) -> str:

@@ -97,10 +97,16 @@ def build_rank_table(report: Report, limit: int) -> Table:
             f"Shown: the {len(kept):,} of {len(report.ranks):,} rows with the most exposed communication, "
             "and the median of all."
         )
-    columns = list(_RANK_COLUMNS)
-    if len(set(report.run.host.values())) < 2:
-        rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
-    return finish_table("Ranks", columns, rows, notes)
+    return finish_table("Ranks", *drop_single_host(report, _RANK_COLUMNS, rows), notes)
+
+
+def drop_single_host(
+    report: Report, columns: Sequence[Column], rows: Sequence[Sequence[Cell]]
+) -> tuple[Sequence[Column], Sequence[Sequence[Cell]]]:
+    """Columns and rows without the second column, which names the host, where the ranks have only one."""
+    if len(set(report.run.host.values())) > 1:
+        return columns, rows
+    return [columns[0], *columns[2:]], [[row[0], *row[2:]] for row in rows]
 
 
 def _rank_cells(report: Report, row: RankRow, reasons: Reasons) -> list[Cell]:

@@ -8,6 +8,7 @@ from rankscope.model.groups import compact_ranks
 from rankscope.model.late_collectives import pick_late
 from rankscope.model.report import CollectiveRow, Report, Straggler, StragglerRank
 from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
+from rankscope.renderers.report_tables import drop_single_host
 from rankscope.renderers.tables import (
     Cell,
     Column,
@@ -81,10 +82,7 @@ def build_waiting_table(report: Report, limit: int) -> Table:
         notes.append(f"Shown: the {len(kept):,} of {len(by_rank):,} ranks that cost most.")
     elif len(by_rank) > _MOST_IN_ORDER:
         notes.append("The ranks that cost most come first.")
-    columns = list(_WAITING_COLUMNS)
-    if len(set(report.run.host.values())) < 2:
-        rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
-    return finish_table("Who the others wait for", columns, rows, notes)
+    return finish_table("Who the others wait for", *drop_single_host(report, _WAITING_COLUMNS, rows), notes)
 
 
 _MOST_IN_ORDER = 16
@@ -256,10 +254,7 @@ def build_clock_table(report: Report, limit: int) -> Table:
     notes = [] if not rows else list(describe_clocks(report))
     if left_out:
         notes.append(f"Shown: the {len(kept):,} of {len(ranks):,} ranks with the greatest uncertainty.")
-    columns = list(_CLOCK_COLUMNS)
-    if len(set(report.run.host.values())) < 2:
-        rows, columns = [[row[0], *row[2:]] for row in rows], [columns[0], *columns[2:]]
-    return finish_table("Clocks", columns, rows, notes)
+    return finish_table("Clocks", *drop_single_host(report, _CLOCK_COLUMNS, rows), notes)
 
 
 def describe_clocks(report: Report) -> tuple[str, ...]:
