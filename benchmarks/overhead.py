@@ -4,8 +4,8 @@
 
 Two ranks train over gloo. Idle: pairs of neighbouring steps, one with an idle collector's `step()` and one without, in
 random order, the same on both ranks. Recording: windows of recorded steps between as many unrecorded ones. All
-comparisons are paired and stay within one process, so the machine's other load hits both sides alike. Wall time, and
-the processor time of the training thread, which other processes disturb less.
+comparisons are paired and stay within one process, so that the machine's other load hits both sides about alike. Wall
+time, and the processor time of the training thread, which other processes disturb less.
 
 Confidence intervals of 95 %: percentile bootstrap of the median of paired differences over 4,000 resamples. Differences
 are divided by the median step without the collector.

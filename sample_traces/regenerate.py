@@ -103,22 +103,12 @@ def _write_broken(directory: Path, sample: Sample) -> None:
     folder = _new_folder(directory, sample)
     with tempfile.TemporaryDirectory() as held:
         good, cut = Path(held, "good"), Path(held, "cut")
-        expected = write_run(sample.scenario, good, style=sample.style)
+        write_run(sample.scenario, good, style=sample.style)
         length = truncate_file(good, cut, rank=_TRUNCATED_RANK)
         empty_file(cut, folder, rank=_EMPTY_RANK)
     lost = {_TRUNCATED_RANK, _EMPTY_RANK}
-    left = replace(
-        expected,
-        ranks={r: m for r, m in expected.ranks.items() if r not in lost},
-        steps={s: {r: m for r, m in ranks.items() if r not in lost} for s, ranks in expected.steps.items()},
-        step_duration_ns={
-            s: {r: ns for r, ns in ranks.items() if r not in lost}
-            for s, ranks in expected.step_duration_ns.items()
-        },
-        straggler=None,
-        collectives=(),
-        clock_offsets_ns={},
-    ).as_json()
+    expected = sample.scenario.without_files_of(lost).expected
+    left = replace(expected, collectives=(), clock_offsets_ns={}).as_json()
     del left["missing_ranks"]  # the files are there, and say nothing
     truncated, empty = (f"rank_{r:05d}.0.pt.trace.json.gz" for r in (_TRUNCATED_RANK, _EMPTY_RANK))
     left["errors"] = [
