@@ -153,27 +153,24 @@ def _step_items(plan: _Plan) -> list[Item]:
 
 
 def _gather(plan: _Plan, layer: int) -> Region:
-    gather = Collective(
-        group=DEFAULT_GROUP,
-        op="all_gather",
-        elements=plan.elements,
-        transfer_ns=plan.gather_ns,
-        dtype="bfloat16",
-        stream=_GATHER,
-    )
-    return Region(name=f"FSDP::all_gather (layers.{layer})", items=(gather,))
+    return _communicate(plan, _GATHER, plan.gather_ns, f"FSDP::all_gather (layers.{layer})")
 
 
 def _scatter(plan: _Plan, layer: int) -> Region:
-    scatter = Collective(
+    return _communicate(plan, _SCATTER, plan.scatter_ns, f"FSDP::post_backward_reduce (layers.{layer})")
+
+
+def _communicate(plan: _Plan, op: str, transfer_ns: int, annotation: str) -> Region:
+    """A collective of a whole layer, on the stream of its operation."""
+    collective = Collective(
         group=DEFAULT_GROUP,
-        op="reduce_scatter",
+        op=op,
         elements=plan.elements,
-        transfer_ns=plan.scatter_ns,
+        transfer_ns=transfer_ns,
         dtype="bfloat16",
-        stream=_SCATTER,
+        stream=op,
     )
-    return Region(name=f"FSDP::post_backward_reduce (layers.{layer})", items=(scatter,))
+    return Region(name=annotation, items=(collective,))
 
 
 def _expected(plan: _Plan) -> Expected:

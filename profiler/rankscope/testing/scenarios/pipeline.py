@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rankscope.testing.program import (
     COLLECTIVE_HOST_NS,
@@ -143,11 +144,6 @@ def _step_items(plan: PipelinePlan, rank: int) -> list[Item]:
     return [*items, DeviceSync()]
 
 
-def _pair(rank: int, peer: int) -> str:
-    # c10d gives every pair of ranks a communicator, and with it a stream, of its own.
-    return f"pair {min(rank, peer)}:{max(rank, peer)}"
-
-
 def _send(plan: PipelinePlan, group: str, rank: int, peer: int) -> PointToPoint:
     return PointToPoint(
         op="send",
@@ -156,20 +152,11 @@ def _send(plan: PipelinePlan, group: str, rank: int, peer: int) -> PointToPoint:
         elements=MESSAGE_ELEMENTS,
         transfer_ns=plan.message_ns,
         dtype="bfloat16",
-        stream=_pair(rank, peer),
+        # c10d gives every pair of ranks a communicator, and with it a stream, of its own.
+        stream=f"pair {min(rank, peer)}:{max(rank, peer)}",
     )
 
 
 def _receive(plan: PipelinePlan, group: str, rank: int, peer: int) -> list[Item]:
-    stream = _pair(rank, peer)
-    receive = PointToPoint(
-        op="recv",
-        group=group,
-        peer=peer,
-        elements=MESSAGE_ELEMENTS,
-        transfer_ns=plan.message_ns,
-        dtype="bfloat16",
-        stream=stream,
-        after=(),
-    )
-    return [receive, StreamWait(stream=COMPUTE, on=stream)]
+    receive = replace(_send(plan, group, rank, peer), op="recv", after=())
+    return [receive, StreamWait(stream=COMPUTE, on=receive.stream)]
