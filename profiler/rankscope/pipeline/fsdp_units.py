@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankscope.analyses.buckets import measure_buckets
-from rankscope.correlate.bucket_layouts import NO_MODULE, Place
+from rankscope.correlate.bucket_layouts import NO_MODULE, Place, SentBucket
 from rankscope.correlate.ddp_buckets import NO_GRADIENT, BucketEvents
 from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.fsdp_units import find_units
@@ -17,6 +17,9 @@ from rankscope.pipeline.together import Together
 from rankscope.pipeline.window_results import WindowResults
 
 MODULE = "FSDP"
+
+_Asked = tuple[str, str, SentBucket]
+"""Operation, unit and size of a communication."""
 
 
 def fsdp_rows(
@@ -38,7 +41,7 @@ def fsdp_rows(
         steady: steady steps.
         first_layout: number of the first layout.
     """
-    layouts: dict[tuple[object, ...], LayoutRow] = {}
+    layouts: dict[tuple[_Asked, ...], LayoutRow] = {}
     rows: list[BucketRow] = []
     for part, result in enumerate(results):
         window = _window(result, part, together, layouts, first_layout)
@@ -50,48 +53,29 @@ def _window(
     result: WindowResults,
     part: int,
     together: Together,
-    layouts: dict[tuple[object, ...], LayoutRow],
+    layouts: dict[tuple[_Asked, ...], LayoutRow],
     first_layout: int,
 ) -> WindowBuckets:
     communications = result.communications
     units = find_units(communications)
-    step = result.communication_steps[units.index]
     events = BucketEvents(
         index=units.index,
         host_row=units.host_row,
         last_gradient=np.full(len(units.index), NO_GRADIENT, np.int64),
-        step=step,
+        step=result.communication_steps[units.index],
         backward=np.zeros(len(units.index), np.int64),
         gradients=result.buckets.gradients,
         by_host_rows=True,
     )
     sent = tuple(sent_of(result, int(i)) for i in units.index)
     ops = tuple(communications.kinds[k].op for k in communications.kind[units.index])
-    places = [Place(NO_MODULE, 0)] * len(units.index)
-    layout = np.full(len(units.index), -1, np.int64)
-    for number in np.unique(step).tolist():
-        mine = np.flatnonzero(step == number).tolist()
-        key = tuple((ops[i], units.unit[i], sent[i]) for i in mine)
-        if key not in layouts:
-            layouts[key] = LayoutRow(
-                layout=first_layout + len(layouts),
-                cap_mb=None,
-                buckets=[
-                    LayoutBucket(
-                        index=place,
-                        size_bytes=size_bytes(sent[i]),
-                        dtype=sent[i].dtype,
-                        parameters=[units.unit[i]],
-                        op=ops[i],
-                    )
-                    for place, i in enumerate(mine)
-                ],
-                module=MODULE,
-                parameters_from="annotations",
-            )
-        layout[mine] = layouts[key].layout
-        for place, i in enumerate(mine):
-            places[i] = Place(NO_MODULE, place)
+    asked = list(zip(ops, units.unit, sent, strict=True))
+    index, layout = np.empty(len(asked), np.int64), np.empty(len(asked), np.int64)
+    for number in np.unique(events.step).tolist():
+        mine = np.flatnonzero(events.step == number)
+        order = tuple(asked[i] for i in mine.tolist())
+        index[mine] = np.arange(len(mine))
+        layout[mine] = layouts.setdefault(order, _layout_row(first_layout + len(layouts), order)).layout
     collective, wait, transfer = waits_of(together, part, events)
     times = measure_buckets(communications, events)
     is_gather = np.array([op == "all_gather" for op in ops], bool)
@@ -106,7 +90,21 @@ def _window(
         wait_ns=wait,
         transfer_ns=transfer,
         sent=sent,
-        places=tuple(places),
+        places=tuple(Place(NO_MODULE, i) for i in index.tolist()),
         layout=layout,
         ops=ops,
+    )
+
+
+def _layout_row(number: int, order: tuple[_Asked, ...]) -> LayoutRow:
+    """The layout that the communications of a step form, in the order in which the host asked for them."""
+    return LayoutRow(
+        layout=number,
+        cap_mb=None,
+        buckets=[
+            LayoutBucket(index=i, size_bytes=size_bytes(sent), dtype=sent.dtype, parameters=[unit], op=op)
+            for i, (op, unit, sent) in enumerate(order)
+        ],
+        module=MODULE,
+        parameters_from="annotations",
     )
