@@ -185,7 +185,8 @@ def test_matched_ends_agree_within_200_us_and_bounds_within_25_us(nanogpt: Analy
     assert clock.residual_ns.max <= 200 * US
     assert len(clock.uncertainty_ns) == 8
     assert all(ns is not None and ns <= 25 * US for ns in clock.uncertainty_ns.values())
-    assert all(c.is_possible for c in nanogpt.together.clocks.of_rank.values())
+    bounds = [(c.low_ns, c.high_ns) for c in nanogpt.together.clocks.of_rank.values()]
+    assert all(low is not None and high is not None and low <= high for low, high in bounds)
 
 
 def test_nothing_is_paired_by_its_index(nanogpt: Analysis) -> None:

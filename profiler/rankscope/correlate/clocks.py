@@ -50,11 +50,6 @@ class RankClock:
         return max((self.high_ns - self.low_ns + 1) // 2, 0)
 
     @property
-    def is_possible(self) -> bool:
-        """Whether causality allows any offset: if not, a match is wrong or the clock jumped."""
-        return self.low_ns is None or self.high_ns is None or self.low_ns <= self.high_ns
-
-    @property
     def beyond_bounds_ns(self) -> int:
         """How far the offset lies outside what causality allows: much means wrong matches or a clock that jumped."""
         below = 0 if self.low_ns is None else self.low_ns - self.offset_ns
@@ -255,7 +250,7 @@ def _clocks_of(
     """Clocks of new ranks from the ends of a group's collectives against those of the ranks already tied."""
     clocks = Clocks(method="", reference=reference, of_rank=known)
     anchors = inside[np.isin(ties.rank[inside], list(known))]
-    anchored, middle = _medians(
+    anchored, middle = medians(
         ties.collective[anchors], clocks.aligned(ties.rank[anchors], ties.end[anchors])
     )
     by_rank = inside[np.argsort(ties.rank[inside], kind="stable")]
@@ -278,9 +273,9 @@ def _centred(ties: _Ties, clocks: dict[int, RankClock], reference: int) -> dict[
     """
     mine = np.flatnonzero(np.isin(ties.rank, list(clocks)))
     ends = Clocks(method="", reference=reference, of_rank=clocks).aligned(ties.rank[mine], ties.end[mine])
-    keys, middle = _medians(ties.collective[mine], ends)
+    keys, middle = medians(ties.collective[mine], ends)
     apart = ends - middle[np.searchsorted(keys, ties.collective[mine])]
-    ranks, errors = _medians(ties.rank[mine], apart)
+    ranks, errors = medians(ties.rank[mine], apart)
     error_of: dict[int, int] = dict(zip(ranks.tolist(), errors.tolist(), strict=True))
     base = error_of.get(reference, 0)
     return {
@@ -289,7 +284,7 @@ def _centred(ties: _Ties, clocks: dict[int, RankClock], reference: int) -> dict[
     }
 
 
-def _medians(keys: Int64, values: Int64) -> tuple[Int64, Int64]:
+def medians(keys: Int64, values: Int64) -> tuple[Int64, Int64]:
     """(distinct keys in order, median of the values of each); of two middles, the lower one."""
     order = np.lexsort((values, keys))
     distinct, first, counts = np.unique(keys[order], return_index=True, return_counts=True)

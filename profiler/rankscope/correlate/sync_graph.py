@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankscope.correlate.clocks import Clocks, RankClock, correction
+from rankscope.correlate.clocks import Clocks, RankClock, correction, medians
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.host_path import HostPath, Launches, host_path, host_waits, work_clock
@@ -352,7 +352,7 @@ def _assemble(
     distinct, sync = np.unique(sync, return_inverse=True)
     sync = sync.reshape(-1)
     count = len(distinct)
-    sync_end = _medians(sync, end[event], count)
+    _, sync_end = medians(sync, end[event])
     rank_of_sync = np.empty(count, np.int64)
     rank_of_sync[np.argsort(sync_end, kind="stable")] = np.arange(count)
     sync = rank_of_sync[sync]
@@ -385,14 +385,6 @@ def _assemble(
         node_blocked=columns.node_blocked,
     )
     return _with_backward_links(graph)
-
-
-def _medians(key: Int64, values: Int64, count: int) -> Int64:
-    order = np.lexsort((values, key))
-    starts = np.searchsorted(key[order], np.arange(count))
-    sizes = np.bincount(key, minlength=count)
-    medians: Int64 = values[order[starts + (sizes - 1) // 2]] if count else np.empty(0, np.int64)
-    return medians
 
 
 def _moved(links: Int64, place: Int64) -> Int64:
