@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankscope.advise.backward import Recorded, slowdown_of
-from rankscope.advise.ddp_layout import MIB, Bucket, caps_of
+from rankscope.advise.ddp_layout import MIB, Bucket
 from rankscope.advise.network import Network
 from rankscope.advise.replay_layout import Beside, Float, Replayed, free_work, replay_layout
 from rankscope.model.intervals import covered_ns
@@ -208,7 +208,6 @@ def _replay(
     sent_ratio: float | None,
     factor: float,
 ) -> Replayed:
-
     scale = factor * model.scale
 
     def transfer_time(size_bytes: float) -> float:
@@ -250,8 +249,3 @@ def choose(predictions: Sequence[tuple[float, Predicted]], current_mb: float | N
     if current_mb is None:
         return plateau[len(plateau) // 2]
     return min(plateau, key=lambda cap: (abs(math.log(cap / current_mb)), cap))
-
-
-def caps_in_bytes(cap_mb: float) -> tuple[int, ...]:
-    """Caps of `bucket_cap_mb=cap_mb`."""
-    return caps_of(cap_mb)

@@ -12,7 +12,7 @@ from rankscope.correlate.clocks import Clocks, correction
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.device_events import leaf_operators
 from rankscope.correlate.host_stages import DATA_LOADING, OUTSIDE, HostStages, find_host_stages
-from rankscope.correlate.own_work import OwnWork
+from rankscope.correlate.own_work import OwnWork, middle
 from rankscope.correlate.run_communications import RunCommunications
 from rankscope.correlate.steps import StepSpans
 from rankscope.correlate.sync_graph import SyncGraph
@@ -223,7 +223,7 @@ def _conclude(own: list[dict[_Key, int]], others: list[list[dict[_Key, int]]]) -
 
 def _compare(key: _Key, own: list[dict[_Key, int]], others: list[list[dict[_Key, int]]]) -> Evidence:
     mine = np.array([sums.get(key, 0) for sums in own], np.int64)
-    theirs = np.array([_middle([sums.get(key, 0) for sums in step]) for step in others], np.int64)
+    theirs = middle(np.array([[sums.get(key, 0) for sums in step] for step in others], np.int64).T)
     return Evidence(
         kind=key[0] if key[0] in ("compute", "memory") else "idle",
         name=key[1],
@@ -231,11 +231,6 @@ def _compare(key: _Key, own: list[dict[_Key, int]], others: list[list[dict[_Key,
         peers_ns=int(np.median(theirs)),
         excess_ns=int(np.median(mine - theirs)),
     )
-
-
-def _middle(values: list[int]) -> int:
-    """Median, of two the smaller one."""
-    return min(values) if len(values) == 2 else int(np.median(values))
 
 
 def _device_cause(

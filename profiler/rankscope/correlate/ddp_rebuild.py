@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankscope.correlate.communications import Communications
+from rankscope.correlate.gradient_rows import forward_rows
 from rankscope.correlate.launches import NO_ROW
 from rankscope.correlate.steps import OUTSIDE_STEPS, StepSpans
-from rankscope.model.categories import Category
 from rankscope.model.intervals import Int64
-
-_FORWARD = "DistributedDataParallel.forward"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,10 +67,7 @@ def _pairs(communications: Communications, index: Int64, forward: Int64) -> Int6
 def _forward_of(communications: Communications, index: Int64) -> Int64:
     """Number of the DDP forward in which each of `index` was launched, -1 if in none."""
     table = communications.events.table
-    forwards = np.flatnonzero(
-        (table.category == Category.USER_ANNOTATION)
-        & np.isin(table.name, [i for i, name in enumerate(table.names) if name == _FORWARD])
-    )
+    forwards = forward_rows(table)
     if len(forwards) == 0 or len(index) == 0:
         return np.full(len(index), -1, np.int64)
     launches = communications.launch_row[index]

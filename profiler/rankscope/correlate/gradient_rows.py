@@ -63,13 +63,14 @@ def find_gradients(table: TraceTable, spans: StepSpans) -> GradientRows:
     )
 
 
+def forward_rows(table: TraceTable) -> Int64:
+    """Rows of the forwards of DDP modules, int64[f]."""
+    return _rows_named(table, _DDP_FORWARD, Category.USER_ANNOTATION)
+
+
 def count_forwards(table: TraceTable, times: Int64) -> Int64:
     """How many DDP forwards began at or before each time, int64[k]."""
-    forwards = np.flatnonzero(
-        (table.category == Category.USER_ANNOTATION)
-        & np.isin(table.name, [i for i, name in enumerate(table.names) if name == _DDP_FORWARD])
-    )
-    counts: Int64 = np.searchsorted(table.start_ns[forwards], times, side="right").astype(np.int64)
+    counts: Int64 = np.searchsorted(table.start_ns[forward_rows(table)], times, side="right").astype(np.int64)
     return counts
 
 
@@ -135,9 +136,9 @@ def find_copies_back(events: DeviceEvents) -> Int64:
     return copied
 
 
-def _rows_named(table: TraceTable, name: str) -> Int64:
+def _rows_named(table: TraceTable, name: str, category: Category = Category.CPU_OP) -> Int64:
     rows = table.rows_named(frozenset({name}))
-    found: Int64 = rows[table.category[rows] == Category.CPU_OP]
+    found: Int64 = rows[table.category[rows] == category]
     return found
 
 

@@ -188,18 +188,13 @@ def _through_work(
 
 
 def _running_maximum(values: Int64, group: Int64) -> Int64:
-    """Largest value of the group so far; groups lie together."""
-    running = values.copy()
-    for begin, end in zip(*_runs(group), strict=True):
-        running[begin:end] = np.maximum.accumulate(values[begin:end])
+    """Largest value of the group so far; groups are in order."""
+    order = np.argsort(values)
+    place = np.empty(len(values), np.int64)
+    place[order] = np.arange(len(values))
+    base = group * len(values)  # places of a later group lie above all of those before
+    running: Int64 = values[order[np.maximum.accumulate(base + place) - base]]
     return running
-
-
-def _runs(group: Int64) -> tuple[list[int], list[int]]:
-    if len(group) == 0:
-        return [], []
-    starts = [0, *(np.flatnonzero(np.diff(group)) + 1).tolist()]
-    return starts, [*starts[1:], len(group)]
 
 
 def work_clock(times: Int64, stopped: IntervalSet) -> Int64:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankscope.advise.ddp_layout import MIB
 from rankscope.analyses.buckets import BucketTimes, measure_buckets
 from rankscope.correlate.bucket_layouts import NO_MODULE, Place, SentBucket, infer_members, place_buckets
 from rankscope.correlate.clocks import correction
@@ -21,7 +22,6 @@ from rankscope.model.report import BucketRow, LayoutBucket, LayoutRow
 from rankscope.pipeline.together import Together
 from rankscope.pipeline.window_results import WindowResults
 
-_BYTES_PER_MIB = 1 << 20
 _ALL_REDUCE = "all_reduce"
 
 
@@ -144,7 +144,7 @@ def _layout_number(
     cap = facts.bucket_cap_bytes if facts is not None else None
     layouts[key] = LayoutRow(
         layout=len(layouts),
-        cap_mb=None if cap is None else cap / _BYTES_PER_MIB,
+        cap_mb=None if cap is None else cap / MIB,
         buckets=[
             LayoutBucket(
                 index=index, size_bytes=size_bytes(sent[i]), dtype=sent[i].dtype, parameters=names[index]
