@@ -59,7 +59,7 @@ def as_row(outcome: Outcome) -> str:
 
 
 def summarise(outcomes: list[Outcome]) -> bool:
-    """Print how many are right; whether the bounds of the issue hold (scaled where not all rows were run)."""
+    """Print how many are right; whether the bounds beside them hold (scaled where not all rows were run)."""
     faulty = [o for o in outcomes if o.fault.stage]
     clean = [o for o in outcomes if not o.fault.stage]
     by_stage: dict[str, list[Outcome]] = defaultdict(list)
