@@ -31,8 +31,11 @@ def show_upload(on_uploaded: Callable[[str], None]) -> None:
 
     def tell() -> None:
         run_id = st.session_state[KEY].get("uploaded")
-        if isinstance(run_id, str) and run_id:
-            st.session_state.setdefault(_OWN, []).append(run_id)
+        own = st.session_state.setdefault(_OWN, [])
+        if (
+            isinstance(run_id, str) and run_id and run_id not in own
+        ):  # the page says it until it is drawn anew
+            own.append(run_id)
             on_uploaded(run_id)
 
     _component()(key=KEY, on_uploaded_change=tell)

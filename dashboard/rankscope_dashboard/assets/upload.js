@@ -3,6 +3,7 @@
 
 const SIDE_BY_SIDE = 2;
 const MOST_TRIES = 6;
+const FIRST_WAIT = 3000; // ms for the page to go on to the run; longer each time, since a busy server needs longer
 const UNITS = [[1 << 30, "GiB"], [1 << 20, "MiB"], [1 << 10, "KiB"], [1, "B"]];
 
 export default function (component) {
@@ -155,9 +156,17 @@ function createController(root) {
       request("DELETE", `runs/${run}`, null, {}, null, calls).catch(() => {});
       throw fault;
     }
-    running.hidden = true;
     files = [];
-    controller.send("uploaded", run);
+    tell(1, "Opening the run ...");
+    await leaveFor(run);
+  }
+
+  // Says that a run has arrived until the page has gone on to it: what is said while the page's socket is down is lost.
+  async function leaveFor(run) {
+    for (let wait = FIRST_WAIT; root.isConnected; wait *= 2) {
+      controller.send("uploaded", run);
+      await pause(wait);
+    }
   }
 
   async function sendAll(run) {
