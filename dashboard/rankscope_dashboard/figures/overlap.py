@@ -13,7 +13,7 @@ from rankscope.units import format_duration, format_ratio
 from rankscope_dashboard.figures.paint import Figure, plot_text
 
 _CELL_PX, _FRAME_PX = 24, 86
-_MOST_PX = 620
+_LEAST_PX, _MOST_PX = 150, 620
 _MOST_GROUPS = 15
 
 
@@ -147,7 +147,7 @@ def _draw_bars(
     layout = {
         "barmode": "stack",
         "bargap": 0.35,
-        "height": min(26 * len(names) + _FRAME_PX, _MOST_PX),
+        "height": max(_LEAST_PX, min(26 * len(names) + _FRAME_PX, _MOST_PX)),
         "xaxis": {"title": {"text": unit}, "rangemode": "tozero"},
         "yaxis": {"type": "category", "autorange": "reversed", "showgrid": False},
     }

@@ -90,6 +90,6 @@ def _say_measured(usual: RingSum) -> str:
     if usual.transfer_ns is None:
         return f"Transfer: n/a ({usual.transfer_reason})."
     waited = ""
-    if usual.wait_ns is not None:
+    if usual.wait_ns:
         waited = f", after up to {format_duration(usual.wait_ns)} of waiting for the last rank"
     return f"Measured: transfer {format_duration(usual.transfer_ns)} (median){waited}."
