@@ -10,10 +10,13 @@ import numpy as np
 
 from rankscope.model.intervals import Bool, Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
-from rankscope.readers.event_decoding import MAX_INT, EventArguments, numbers_of, whole_numbers
+from rankscope.readers.event_decoding import EventArguments, numbers_of, whole_numbers
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})
+
+_MAX_ELEMENTS = 1 << 40
+"""No device holds as many: a larger count is a fault, and bytes worked out from it would leave 64 bits."""
 
 _COLLECTIVE_SIZES = ("in_elements", "out_elements")
 _INTEGER_COLUMNS = ("row", *_COLLECTIVE_SIZES, "group_size", "sequence", "source", "destination")
@@ -57,7 +60,7 @@ class ArgumentColumns:
         if len(rows) == 0:
             return
         chosen = [arguments[i] for i in rows.tolist()]
-        sizes = {key: numbers_of(chosen, key) for key in _COLLECTIVE_SIZES}
+        sizes = {key: _element_counts(chosen, key) for key in _COLLECTIVE_SIZES}
         dtypes = [args.dtype for args in chosen]
         for i in np.flatnonzero(~takes[rows]).tolist():
             elements, dtype = _shape(chosen[i])
@@ -134,6 +137,11 @@ def _takes_shapes(name: str) -> bool:
     return name in _SHAPED_NAMES or name.startswith(_SHAPED_PREFIXES)
 
 
+def _element_counts(arguments: list[EventArguments], key: str) -> Int64:
+    counts = numbers_of(arguments, key)
+    return np.where(counts <= _MAX_ELEMENTS, counts, NO_ID)
+
+
 def _raw_text(raw: bytes) -> str:
     """Text of a value that is a list in some versions and the text of one in others; "" for none."""
     text = raw.decode("utf-8", errors="replace")
@@ -151,7 +159,10 @@ def _shape(args: EventArguments) -> tuple[int, str | None]:
     except (msgspec.MsgspecError, RecursionError):
         return NO_ID, None
     dtype = types[0] if isinstance(types, list) and types and isinstance(types[0], str) else None
-    return elements if 0 < elements <= MAX_INT else NO_ID, dtype if dtype not in ("", "TensorList") else None
+    return elements if 0 < elements <= _MAX_ELEMENTS else NO_ID, dtype if dtype not in (
+        "",
+        "TensorList",
+    ) else None
 
 
 def _elements(entry: object) -> int:

@@ -125,7 +125,7 @@ _BYTE_IN_MESSAGE = re.compile(r"\(byte (\d+)\)")
 MAX_EXACT_FLOAT_US = float(1 << 43)
 """Below this a double's rounding error is under half a nanosecond, so the third decimal is exact."""
 
-MAX_INT = (1 << 63) - 1
+_MAX_INT = (1 << 63) - 1
 _MAX_DIGITS = 20
 
 
@@ -198,7 +198,7 @@ def whole_number(value: object) -> int | None:
         value = int(digits) if len(digits) <= _MAX_DIGITS and digits.isdecimal() else None
     if isinstance(value, float):
         value = int(value) if value.is_integer() else None
-    return value if isinstance(value, int) and 0 <= value <= MAX_INT else None
+    return value if isinstance(value, int) and 0 <= value <= _MAX_INT else None
 
 
 def whole_numbers(values: list[Any]) -> Int64:

@@ -100,7 +100,7 @@ def _rank_of(name: str, info: dict[str, Any], manifest: Manifest | None) -> tupl
         return manifest.rank, "manifest"
     for pattern in _RANK_IN_NAME:
         match = pattern.search(name)
-        if match:
+        if match and int(match.group(1)) < _MAX_RANKS:
             return int(match.group(1)), "file name"
     return -1, "numbered"
 
@@ -112,7 +112,7 @@ def _ranks_outside(windows: list[TraceWindow]) -> list[Problem]:
             file=w.file,
             offset=None,
             kind="rank-outside",
-            message=f"rank {w.rank} cannot be in a job of {w.world_size} rank(s); the file may be of another run",
+            message=f"rank {w.rank} cannot be in a job of world size {w.world_size}; the file may be of another run",
         )
         for w in windows
         if w.world_size is not None and w.rank >= w.world_size

@@ -151,6 +151,12 @@ def test_size_in_bytes(args: dict[str, Any], size_bytes: int | None) -> None:
     assert kind_of(nccl(0, 5, args=args)).size_bytes == size_bytes
 
 
+@pytest.mark.parametrize("elements", [(1 << 40) + 1, 1 << 62, 10**30])
+def test_more_elements_than_a_device_holds_are_no_size(elements: int) -> None:
+    assert kind_of(nccl(0, 5, args=collective("allreduce", elements, elements))).size_bytes is None
+    assert kind_of(gloo("all_reduce", 0, 5, dims=[[elements]])).size_bytes is None
+
+
 def test_size_and_dtype_of_the_host_row() -> None:
     kind = kind_of(kernel_with(), AROUND, LAUNCH)
     assert (kind.size_bytes, kind.dtype) == (32, "float32")

@@ -48,7 +48,10 @@ def test_rank_from_the_name_with_a_note(name: str, rank: int) -> None:
     assert [(p.kind, p.severity) for p in problems] == [("rank-from-name", "note")]
 
 
-@pytest.mark.parametrize("name", ["crank7.json", "frankfurt2.json", "trace_0.json", "7.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["crank7.json", "frankfurt2.json", "trace_0.json", "7.json", f"rank{1 << 20}.json", "rank" + "9" * 99],
+)
 def test_numbers_in_a_name_that_are_no_rank(name: str) -> None:
     windows, problems = identified((name, WORK, {}))
     assert (windows[0].rank, windows[0].rank_source) == (0, "numbered")
@@ -89,7 +92,7 @@ def test_a_rank_that_the_job_does_not_have_is_said() -> None:
     assert windows[0].rank == 7
     (problem,) = problems
     assert (problem.file, problem.kind) == ("a.json", "rank-outside")
-    assert "rank 7 cannot be in a job of 2 rank(s)" in problem.message
+    assert "rank 7 cannot be in a job of world size 2" in problem.message
 
 
 @pytest.mark.parametrize("size", [0, -2, 10**12])
