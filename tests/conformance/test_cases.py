@@ -10,11 +10,9 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,8 @@ from rankscope.renderers.to_csv import CSV_TABLES, render_csv
 from rankscope.renderers.to_html import render_html
 from rankscope.renderers.to_json import render_json
 from rankscope.renderers.to_markdown import render_markdown
+from support.cases import Case, compare_sides, peak_memory_mib
+from support.command import rankscope, strict_json
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases"
 
@@ -46,15 +46,6 @@ KIND_OF_WARNING = (
     (r"no GPU events", "cpu-only"),
     (r"no communication kernels", "no-communication"),
 )
-
-
-@dataclass(frozen=True)
-class Case:
-    """One folder: what it expects, and our answer."""
-
-    folder: Path
-    expect: dict[str, Any]
-    report: Report | None
 
 
 def case_names() -> list[str]:
@@ -144,18 +135,11 @@ def check_errors(case: Case, errors: list[dict[str, Any]]) -> None:
             assert low <= problem.offset <= high
         for text in error.get("must_contain", []):
             assert text in problem.message
-    assert run_command(case.folder).returncode == 2
+    assert rankscope("analyze", case.folder).returncode == 2
 
 
 def check_exit_nonzero(case: Case, expected: bool) -> None:
-    assert (run_command(case.folder).returncode != 0) == expected
-
-
-def run_command(folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rankscope.cli.main", "analyze", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert "Traceback" not in done.stderr
-    return done
+    assert (rankscope("analyze", case.folder).returncode != 0) == expected
 
 
 def check_ranks_analysed(case: Case, ranks: list[int]) -> None:
@@ -181,10 +165,7 @@ def check_warnings(case: Case, warnings: list[str]) -> None:
 
 
 def check_strict_json(case: Case, _value: bool) -> None:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} in the report")
-
-    json.loads(render_json(report_of(case), detail="full"), parse_constant=refuse)
+    strict_json(render_json(report_of(case), detail="full"))
 
 
 def check_rank_source(case: Case, source: str) -> None:
@@ -371,13 +352,6 @@ def check_candidate(case: Case, figures: dict[str, Any]) -> None:
     check_figures(row, figures)
 
 
-def compare_sides(case: Case, *words: str) -> tuple[int, dict[str, Any]]:
-    command = [sys.executable, "-m", "rankscope.cli.main", "compare", "--format", "json"]
-    sides = [str(case.folder / side) for side in ("baseline", "candidate")]
-    done = subprocess.run([*command, *sides, *words], capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, json.loads(done.stdout)
-
-
 def find_change(case: Case, name: str) -> float:
     _, tree = compare_sides(case)
     (row,) = [row for row in tree["comparison"]["figures"] if row["name"] == name]
@@ -398,13 +372,6 @@ def check_gate(case: Case, gate: dict[str, Any]) -> None:
     assert (status, tree["passed"]) == ((1, False) if gate["result"] == "fail" else (0, True))
 
 
-PEAK_OF_CHILD = """
-import resource, subprocess, sys
-subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-"""
-
-
 def check_any_error(case: Case, errors: list[dict[str, Any]]) -> None:
     assert any(is_answered(case, error) for error in errors)
 
@@ -416,14 +383,6 @@ def is_answered(case: Case, error: dict[str, Any]) -> bool:
     said = any(all(text in message for text in error["must_contain"]) for message in messages)
     limit = error.get("peak_memory_below_MiB")
     return said and (limit is None or peak_memory_mib(case.folder) < limit)
-
-
-def peak_memory_mib(folder: Path) -> float:
-    """Peak memory of `rankscope analyze`, of its largest process."""
-    analyze_it = [sys.executable, "-m", "rankscope.cli.main", "analyze", str(folder)]
-    command = [sys.executable, "-c", PEAK_OF_CHILD, *analyze_it]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    return int(done.stdout) / 1024
 
 
 def check_pages(case: Case, texts: list[str]) -> None:
@@ -459,8 +418,7 @@ def check_files_written(case: Case, number: int) -> None:
         inside = Path(place) / "deep" / "out"
         inside.mkdir(parents=True)
         outputs = ["-o", str(inside / "report.html"), "--tables", str(inside / "tables")]
-        command = [sys.executable, "-m", "rankscope.cli.main", "analyze", str(case.folder), *outputs]
-        subprocess.run(command, capture_output=True, timeout=60, check=True, cwd=place)
+        assert rankscope("analyze", case.folder, *outputs, cwd=Path(place)).returncode == 0
         written = [path for path in Path(place).rglob("*") if path.is_file()]
         assert written
         assert len([path for path in written if inside not in path.parents]) == number

@@ -128,6 +128,12 @@ def test_hta_is_asked_by_a_button_and_its_overlap_explained(full_store: ViewRuns
     assert (ours - theirs).tolist() == pytest.approx(made.tolist(), abs=2e-4)  # shown to 0.01 points
 
 
+def test_the_ring_stands_beside_what_was_measured(full_store: ViewRuns) -> None:
+    text = text_of(open_page(run=full_store.late, view="learn"))
+    assert re.search(r"over 4 ranks: 6 steps of .* each: every rank sends", text)
+    assert re.search(r"Measured: transfer \S+ ms \(median\)\.", text)
+
+
 def test_another_run_is_compared_once_it_is_chosen(full_store: ViewRuns) -> None:
     page = open_page(run=full_store.late, view="compare")
     assert "Choose the run" in text_of(page)
