@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from rankscope.collector.demo import run_demo
 from rankscope.gate.compare import compare
-from rankscope.gate.significance import ASSUMED_RUN_NOISE
+from rankscope.gate.significance import ASSUMED_RUN_NOISE, LEVEL
 from rankscope.model.comparison import Comparison
 from rankscope.model.snapshot import Baseline, Snapshot
 from rankscope.pipeline import analyze_run, read_run
@@ -58,7 +58,7 @@ def measure_real_pairs(number: int, folder: Path) -> bool:
     """Flagged pairs of repeated runs without a change; at most one may be."""
     print(f"\n{number} pairs of gloo runs of the same code ({STEPS} steps of 2 ranks)")
     print("pair   hidden communication   counts above   step duration [ms]   compute [ms]      flagged")
-    worse = better = 0
+    worse = better = by_steps = 0
     for index in range(number):
         base, head = (_record(folder / f"{index:02d}{letter}") for letter in "ab")
         comparison = compare(base, head)
@@ -66,9 +66,17 @@ def measure_real_pairs(number: int, folder: Path) -> bool:
         flags = [f"{row.figure.label} {row.direction}" for row in rows]
         worse += bool(comparison.changed("worse"))
         better += bool(comparison.changed("better"))
+        by_steps += _would_permutation_flag(comparison)
         print(f"{index:>4}   {_describe(comparison)}   {', '.join(flags) or '-'}")
     print(f"worse: {worse} of {number}, better: {better} of {number}; at most 1 of 20 may be worse")
+    print(f"the permutation test over the steps alone would flag {by_steps} of {number}")
     return worse * 20 <= max(number, 20)
+
+
+def _would_permutation_flag(comparison: Comparison) -> bool:
+    """Whether the steps of a headline figure differ by the permutation test, however little runs may be trusted."""
+    judgements = [row.judgement for row in comparison.figures if row.is_headline and row.judgement]
+    return any(judgement.p_value is not None and judgement.p_value <= LEVEL for judgement in judgements)
 
 
 def _record(folder: Path) -> Baseline:
