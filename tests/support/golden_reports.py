@@ -236,7 +236,7 @@ def make_hostile() -> Report:
                 offset=None,
                 kind="missing-ranks",
                 severity="warning",
-                message="rank(s) 0,2 of 3 have no readable file",
+                message="ranks 0,2 of 3 have no readable file",
             ),
         ],
         undefined={

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.renderers.tables import (
     Cell,
     Column,
@@ -111,7 +111,7 @@ def _cells(record: RunRecord) -> tuple[Cell, ...]:
 
 def _name_straggler(record: RunRecord) -> str:
     if record.straggler == "found":
-        return f"rank {compact_ranks(record.straggler_ranks)}"
+        return name_ranks(record.straggler_ranks)
     return {"none": "none", "inconclusive": "cannot be told"}.get(record.straggler or "", "")
 
 

@@ -20,7 +20,7 @@ from rankscope.correlate.own_work import OwnWork, change_to_peers
 from rankscope.correlate.replay import replay
 from rankscope.correlate.sync_graph import SyncGraph
 from rankscope.model.chance import chance_of
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.intervals import Bool, Int64
 
 Verdict = Literal["found", "none", "inconclusive"]
@@ -284,9 +284,9 @@ def _nobody(steps: StepTimes, costs: Sequence[Cost], thresholds: Thresholds) -> 
     worst = max(enough, key=lambda c: (c.typical_ns, -len(c.candidate.ranks)))
     share = worst.typical_ns / max(int(np.median(worst.step_ns)), 1)
     text = (
-        f"rank(s) {compact_ranks(worst.candidate.ranks)} cost {100 * share:.1f} % of the step, but that they were "
-        f"the last in {int(_is_high(worst, thresholds).sum())} of {len(worst.step_ns)} steps may be chance; record "
-        "more steps"
+        f"{name_ranks(worst.candidate.ranks)} {'costs' if len(worst.candidate.ranks) == 1 else 'cost'} "
+        f"{100 * share:.1f} % of the step, but that the others waited in {int(_is_high(worst, thresholds).sum())} of "
+        f"{len(worst.step_ns)} steps may be chance; record more steps"
     )
     return _result("inconclusive", steps, costs, text)
 

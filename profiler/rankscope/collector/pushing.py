@@ -55,8 +55,9 @@ class Push:
 
         missing = _wait_for(directory, set(ranks), self.wait_seconds)
         if missing:
+            who = "rank" if len(missing) == 1 else "ranks"
             shown = ", ".join(map(str, sorted(missing)[:8]))
-            warn(f"The run is pushed without rank(s) {shown}: no trace after {self.wait_seconds:.0f} s.")
+            warn(f"The run is pushed without {who} {shown}: no trace after {self.wait_seconds:.0f} s.")
         return push_run(
             sorted(_traces(directory)),
             Destination(

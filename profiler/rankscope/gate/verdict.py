@@ -7,7 +7,7 @@ from rankscope.gate.compare import name_figure
 from rankscope.gate.limits import Limit
 from rankscope.gate.measure import measure_steps
 from rankscope.model.comparison import ComparedFigure, Comparison, format_p
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.report import Report
 from rankscope.model.verdict import Outcome, Status, Verdict
 
@@ -75,9 +75,8 @@ def _warn_of_ranks(report: Report) -> list[str]:
     missing = report.run.missing_ranks
     if not missing:
         return []
-    one = len(missing) == 1
-    who = f"{'rank' if one else 'ranks'} {compact_ranks(missing)}"
-    return [f"{who} {'has' if one else 'have'} no trace: the figures hold for the others only"]
+    have = "has" if len(missing) == 1 else "have"
+    return [f"{name_ranks(missing)} {have} no trace: the figures hold for the others only"]
 
 
 def _warn_of_changes(comparison: Comparison) -> list[str]:

@@ -61,3 +61,13 @@ def compact_ranks(ranks: Iterable[int]) -> str:
             pieces.append(str(first) if first == last else f"{first}-{last}")
         first = last = rank
     return ",".join(pieces)
+
+
+def name_ranks(ranks: Iterable[int]) -> str:
+    """Ranks as a sentence names them.
+
+    >>> name_ranks([7]), name_ranks([0, 1, 2, 5])
+    ('rank 7', 'ranks 0-2,5')
+    """
+    numbers = set(ranks)
+    return f"{'rank' if len(numbers) == 1 else 'ranks'} {compact_ranks(numbers)}"

@@ -18,7 +18,7 @@ from rankscope.advise.ddp import (
 from rankscope.advise.ddp_layout import MIB, caps_of
 from rankscope.advise.network import Network, change_network, fit_network
 from rankscope.correlate.device_events import NO_TIME
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.manifest import Calibration
 from rankscope.model.report import Advice, AlternativeRow, CapAdvice, NetworkRow, Prediction, StepRow
 from rankscope.model.run import Run
@@ -82,10 +82,11 @@ def advise_run(
             current, "every recorded step lies before DDP's rebuild of its buckets; record later steps"
         )
     if run.missing_ranks:
-        missing = compact_ranks(run.missing_ranks)
-        return _decline(
-            current, f"rank(s) {missing} are missing, so transfers cannot be told; record every rank"
+        are = "is" if len(run.missing_ranks) == 1 else "are"
+        reason = (
+            f"{name_ranks(run.missing_ranks)} {are} missing, so transfers cannot be told; record every rank"
         )
+        return _decline(current, reason)
     backwards = collect_backwards(buckets, together.clocks, steady, run.ranks)
     if backwards.reason:
         return _decline(current, backwards.reason)

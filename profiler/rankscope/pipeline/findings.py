@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.report import Finding, Measures, Report, Straggler
 from rankscope.units import format_duration, format_ratio
 
@@ -92,9 +92,7 @@ def _straggler(report: Report) -> Iterator[Finding]:
         if hosts_next
         else ""
     )
-    who = (
-        f"rank {straggler.rank}" if straggler.rank is not None else f"ranks {compact_ranks(straggler.ranks)}"
-    )
+    who = name_ranks(straggler.ranks)
     if straggler.scope in ("host", "group", "stage"):
         who += f" (one {straggler.scope})"
     yield Finding(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rankscope.correlate.clock_samples import Disagreement
 from rankscope.correlate.steps import OUTSIDE_STEPS
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.run import Problem, Run, Severity, has_device_launches
 from rankscope.pipeline.window_results import WindowResults
 from rankscope.units import format_duration
@@ -44,8 +44,9 @@ def _missing_ranks(run: Run) -> list[Problem]:
     missing = run.missing_ranks
     if not missing:
         return []
+    have, they = ("has", "it") if len(missing) == 1 else ("have", "they")
     text = (
-        f"rank(s) {compact_ranks(missing)} of {run.world_size} have no readable file; what they did, and whether "
+        f"{name_ranks(missing)} of {run.world_size} {have} no readable file; what {they} did, and whether "
         "the others waited for them, cannot be said"
     )
     return [_problem("", "missing-ranks", text, "warning")]

@@ -32,7 +32,7 @@ from rankscope.correlate.own_work import OwnWork, measure_own_work
 from rankscope.correlate.point_to_point import Pairs, pair_point_to_point
 from rankscope.correlate.run_communications import RunCommunications, join_ranks
 from rankscope.correlate.sync_graph import NONE, SyncGraph, build_sync_graph
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.intervals import Int64
 from rankscope.model.run import Run
 from rankscope.pipeline.window_results import WindowResults
@@ -275,9 +275,9 @@ def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph, clocks: Cloc
         return "there is no communication"
     missing = run.missing_ranks
     if missing:
+        have, among = ("has", "it") if len(missing) == 1 else ("have", "among them")
         return (
-            f"rank(s) {compact_ranks(missing)} have no readable file: the rank that the others wait for may be among "
-            "them"
+            f"{name_ranks(missing)} {have} no readable file: the rank that the others wait for may be {among}"
         )
     if len(comms.ranks) < 2:
         return "only one rank communicates"
@@ -293,7 +293,7 @@ def _obstacle(run: Run, comms: RunCommunications, graph: SyncGraph, clocks: Cloc
     doubtful = [rank for rank, ns in beyond.items() if ns > _BEYOND_BOUNDS_NS]
     if doubtful:
         return (
-            f"collectives of rank(s) {compact_ranks(doubtful)} seem to end {format_duration(max(beyond.values()))} "
+            f"collectives of {name_ranks(doubtful)} seem to end {format_duration(max(beyond.values()))} "
             "before all ranks have arrived, which cannot be: events were paired wrongly (do the traces name their "
             "process groups?) or a clock jumped"
         )

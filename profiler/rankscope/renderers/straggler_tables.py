@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.late_collectives import pick_late
 from rankscope.model.report import CollectiveRow, Report, Straggler, StragglerRank
 from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
@@ -155,7 +155,7 @@ def name_culprit(straggler: Straggler | None) -> str:
     """The rank or ranks that are named, for the middle of a sentence; "nobody" if none is."""
     if straggler is None or not straggler.ranks:
         return "nobody"
-    return f"rank{'' if len(straggler.ranks) == 1 else 's'} {compact_ranks(straggler.ranks)}"
+    return name_ranks(straggler.ranks)
 
 
 def explain_verdict(report: Report) -> tuple[str, ...]:
@@ -283,8 +283,5 @@ _METHODS = {
 
 
 def _say_untied(ranks: Sequence[int]) -> str:
-    one = len(ranks) == 1
-    return (
-        f"{'Rank' if one else 'Ranks'} {compact_ranks(ranks)} {'shares' if one else 'share'} no collective with them: "
-        "only figures that need no clock hold there."
-    )
+    share = "shares" if len(ranks) == 1 else "share"
+    return f"{name_ranks(ranks).capitalize()} {share} no collective with them: only figures that need no clock hold there."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankscope.model.groups import compact_ranks
+from rankscope.model.groups import name_ranks
 from rankscope.model.report import Advice, Report, Straggler
 from rankscope.renderers.advice_tables import find_prediction
 from rankscope.renderers.escape import MESSAGE_LIMIT, make_inert
@@ -67,7 +67,7 @@ def _say_straggler(straggler: Straggler | None) -> str:
     if straggler.verdict == "inconclusive":
         return f"Whether one rank holds the others up cannot be told: {straggler.reason.rstrip('.')}."
     ranks = straggler.ranks or ([] if straggler.rank is None else [straggler.rank])
-    who = f"rank {compact_ranks(ranks)}" if len(ranks) == 1 else f"ranks {compact_ranks(ranks)}"
+    who = name_ranks(ranks)
     if len(ranks) > 1 and straggler.scope not in (None, "rank"):
         who = f"{straggler.scope} ({who})"
     cost = (
@@ -98,11 +98,8 @@ def _say_missing(report: Report) -> str:
     missing = report.run.missing_ranks
     if not missing:
         return ""
-    one = len(missing) == 1
-    return (
-        f"{'Rank' if one else 'Ranks'} {compact_ranks(missing)} {'has' if one else 'have'} no trace: "
-        "the figures hold for the others only."
-    )
+    have = "has" if len(missing) == 1 else "have"
+    return f"{name_ranks(missing).capitalize()} {have} no trace: the figures hold for the others only."
 
 
 def _say_lost(report: Report) -> str:

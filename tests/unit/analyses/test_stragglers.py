@@ -52,8 +52,8 @@ def test_without_steps_or_costs_nothing_can_be_told() -> None:
 
 
 def test_an_obstacle_comes_before_everything() -> None:
-    result = verdict(cost((3,), 50, 50, 50, 50), obstacle="rank(s) 1 have no file")
-    assert (result.verdict, result.reason, named(result)) == ("inconclusive", "rank(s) 1 have no file", ())
+    result = verdict(cost((3,), 50, 50, 50, 50), obstacle="rank 1 has no file")
+    assert (result.verdict, result.reason, named(result)) == ("inconclusive", "rank 1 has no file", ())
 
 
 def test_less_than_2_percent_is_nobody() -> None:

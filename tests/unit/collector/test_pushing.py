@@ -91,7 +91,7 @@ def test_the_token_comes_from_the_environment_unless_given(
 def test_ranks_that_never_write_are_named(tmp_path: Path, sent: list[object]) -> None:
     write(tmp_path, "rank_00000.0.pt.trace.json.gz", "rank_00002.0.pt.trace.json.gz")
     push = Push(to="x", wait_seconds=0.0)
-    with pytest.warns(RankscopeWarning, match=r"without rank\(s\) 1, 3"):
+    with pytest.warns(RankscopeWarning, match=r"without ranks 1, 3"):
         push.send(tmp_path, range(4))
     push.send(tmp_path, [0, 2])  # those that record are all there: no warning
     assert len(sent) == 2
@@ -106,6 +106,6 @@ def test_the_ranks_that_record_are_known_after_the_process_group_is_gone(
     push = Push(to="x", wait_seconds=0.0)
     action = join_actions(None, push, RankSelection(every=2), membership)
     assert action is not None
-    with pytest.warns(RankscopeWarning, match=r"without rank\(s\) 2, 4: no trace"):
+    with pytest.warns(RankscopeWarning, match=r"without ranks 2, 4: no trace"):
         action(tmp_path)
     assert len(sent) == 1

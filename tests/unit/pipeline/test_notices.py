@@ -34,7 +34,7 @@ def test_nothing_to_say() -> None:
 def test_missing_ranks() -> None:
     problem = problems_of({0: WORK, 3: WORK}, world_size=8)["missing-ranks"]
     assert (problem.file, problem.severity) == ("", "warning")
-    assert problem.message.startswith("rank(s) 1-2,4-7 of 8 have no readable file")
+    assert problem.message.startswith("ranks 1-2,4-7 of 8 have no readable file")
 
 
 @pytest.mark.parametrize(
