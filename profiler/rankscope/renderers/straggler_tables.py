@@ -284,4 +284,5 @@ _METHODS = {
 
 def _say_untied(ranks: Sequence[int]) -> str:
     share = "shares" if len(ranks) == 1 else "share"
-    return f"{name_ranks(ranks).capitalize()} {share} no collective with them: only figures that need no clock hold there."
+    who = f"{name_ranks(ranks).capitalize()} {share}"
+    return f"{who} no collective with them: only figures that need no clock hold there."
