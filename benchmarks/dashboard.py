@@ -1,13 +1,15 @@
-"""What uploads cost the dashboard: time to the overview of the 8 x H100 run, memory after ten uploads of 50 MB.
+"""What the dashboard costs: time to the overview of the 8 x H100 run, of each view, memory after ten uploads of 50 MB.
 
     python benchmarks/dashboard.py [../shared/traces/nanogpt_h100_8rank]
 
-Starts the real server in a process of its own and prints a table; nothing is asserted.
+Starts the real server in a process of its own, looks at it with Chromium where it is installed, and prints a table;
+nothing is asserted.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -18,6 +20,8 @@ import psutil
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from rankscope.store import RunRecord, new_run_id, open_store
 from rankscope.upload import Destination, push_run
+from rankscope_dashboard.words import RUN_VIEWS
+from support.dashboard_browser import Visitor, open_chromium, serve_dashboard
 from support.dashboard_server import DashboardServer, running_server, wait_for_state
 
 UPLOADS = 10
@@ -35,6 +39,7 @@ def main() -> None:
         with running_server(Path(folder) / "store") as server:
             measure_time(server, traces)
             measure_memory(server, Path(folder))
+        measure_in_browser(Path(folder), traces)
         measure_listing(Path(folder) / "many")
 
 
@@ -52,6 +57,34 @@ def measure_time(server: DashboardServer, traces: Path) -> None:
         size = sum(path.stat().st_size for path in files) / 1e6
         print(f"{traces.name} ({size:.1f} MB), try {attempt + 1}: sent in {sent - started:.2f} s, "
               f"report at hand {ready - sent:.2f} s later")  # fmt: skip
+
+
+def measure_in_browser(folder: Path, traces: Path) -> None:
+    """Seconds from the click that uploads to the drawn overview, and from a click in the menu to the drawn view."""
+    if shutil.which("chromium") is None:
+        print("views were not measured: chromium is not installed")
+        return
+    files = sorted(traces.glob("*.json.gz"))
+    with serve_dashboard(folder) as url, open_chromium() as browser:
+        visitor = Visitor(browser, url)
+        for attempt in range(3):
+            visitor.fill_upload(files, f"h100 {attempt}")
+            started = time.perf_counter()
+            visitor.send_upload()
+            print(f"{traces.name} by the page, try {attempt + 1}: overview drawn after "
+                  f"{time.perf_counter() - started:.2f} s")  # fmt: skip
+        print("view           first   again [s]")
+        shown = {words.title: [_switch(visitor, words.title) for _ in range(2)] for words in RUN_VIEWS}
+        for title, (first, again) in shown.items():
+            print(f"{title:<12}   {first:>5.2f}   {again:>5.2f}")
+        visitor.close()
+
+
+def _switch(visitor: Visitor, title: str) -> float:
+    visitor.choose_view("Overview" if title != "Overview" else "Overlap")
+    started = time.perf_counter()
+    visitor.choose_view(title)
+    return time.perf_counter() - started
 
 
 def measure_memory(server: DashboardServer, folder: Path) -> None:

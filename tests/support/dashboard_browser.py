@@ -114,10 +114,18 @@ class Visitor:
 
     def upload(self, paths: Sequence[Path], name: str, tags: str = "") -> str:
         """Upload a run by the page; its id, once the overview is drawn."""
+        self.fill_upload(paths, name, tags)
+        return self.send_upload()
+
+    def fill_upload(self, paths: Sequence[Path], name: str, tags: str = "") -> None:
+        """Choose the files of a run and say its name."""
         self.open()
         self.page.set_input_files("input[data-input=files]", [str(path) for path in paths])
         self.page.fill(".facts input[name=name]", name)
         self.page.fill(".facts input[name=tags]", tags)
+
+    def send_upload(self) -> str:
+        """Upload what was chosen; the run's id, once the overview is drawn."""
         self.page.click(".facts .go")
         self.page.wait_for_selector(".rs-title:text-is('Overview')")
         self.settle()

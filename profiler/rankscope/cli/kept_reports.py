@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rankscope.errors import RankscopeError
@@ -14,14 +14,15 @@ from rankscope.readers.cache_folder import (
     code_hash,
     default_cache_directory,
     entry_key,
-    hash_file,
 )
+from rankscope.readers.content_hash import content_hash, file_state
 from rankscope.readers.discovery import TraceSource, find_traces
 
 if TYPE_CHECKING:
     from rankscope.model.report import Report
 
 _THREADS = 2
+_RunState = tuple[tuple[str, int, int, int, int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class KeptReport:
     folder: CacheFolder
     name: str
     run: str
-    state: tuple[tuple[str, int, int], ...]
+    state: _RunState
 
     def load(self) -> Report | None:
         """The report, if it is there and whole."""
@@ -69,25 +70,26 @@ def find_kept(run: str, options: object) -> KeptReport | None:
         return None
     if sum(source.size_bytes for source in sources) < SMALLEST_STORED_BYTES:
         return None
+    folder = CacheFolder(directory)
     try:
         state = _state(sources)
         with ThreadPoolExecutor(_THREADS) as pool:
-            hashes = list(pool.map(_hash, sources))
+            hashes = list(pool.map(partial(_hash, folder=folder), sources))
     except OSError:  # what is wrong with the file is for the reader to say
         return None
     names = repr([source.name for source in sources])
     key = entry_key(code_hash(""), run, names, b"".join(hashes), repr(options))
-    return KeptReport(folder=CacheFolder(directory), name=f"{key}.report", run=run, state=state)
+    return KeptReport(folder=folder, name=f"{key}.report", run=run, state=state)
 
 
-def _hash(source: TraceSource) -> bytes:
+def _hash(source: TraceSource, folder: CacheFolder) -> bytes:
     with source.open() as file:
-        return hash_file(file)
+        return content_hash(file, folder)
 
 
-def _state(sources: tuple[TraceSource, ...]) -> tuple[tuple[str, int, int], ...]:
+def _state(sources: tuple[TraceSource, ...]) -> _RunState:
     states = []
     for source in sources:
-        status = Path(source.location).stat()
-        states.append((source.name, status.st_size, status.st_mtime_ns))
+        with source.open() as file:
+            states.append((source.name, *file_state(file)))
     return tuple(states)

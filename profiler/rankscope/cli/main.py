@@ -1,6 +1,9 @@
 """Entry point of the `rankscope` command: turns errors into text and an exit status.
 
 0: fine. 1: a limit was broken. 2: could not do it, or a file was lost. 130: interrupted. 143: terminated.
+
+The commands are imported when they are run: a process that reads files for another imports this module too, as its
+main module, and needs none of them.
 """
 
 from __future__ import annotations
@@ -10,40 +13,10 @@ import signal
 import sys
 import traceback
 
-import typer
-
-from rankscope import __version__
-from rankscope.cli.advise import advise
-from rankscope.cli.analyze import analyze
-from rankscope.cli.baseline import baseline_app
-from rankscope.cli.check import check
-from rankscope.cli.compare import compare
-from rankscope.cli.dashboard import dashboard
-from rankscope.cli.demo import demo
-from rankscope.cli.inspect import inspect
-from rankscope.cli.push import push
 from rankscope.cli.status import EXIT_COULD_NOT, EXIT_INTERRUPTED, EXIT_TERMINATED
 from rankscope.errors import RankscopeError
 
 _DEBUG_VARIABLE = "RANKSCOPE_DEBUG"
-
-app = typer.Typer(
-    name="rankscope",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Where communication stops hiding behind compute in distributed PyTorch training, which rank everybody "
-    "waits for, and what to change.",
-)
-app.command()(analyze)
-app.command()(advise)
-app.command()(inspect)
-app.command()(demo)
-app.command()(check)
-app.command()(compare)
-app.add_typer(baseline_app, name="baseline")
-app.command()(dashboard)
-app.command()(push)
 
 
 class TerminatedError(KeyboardInterrupt):
@@ -52,21 +25,6 @@ class TerminatedError(KeyboardInterrupt):
 
 def _terminate(_signal: int, _frame: object) -> None:
     raise TerminatedError
-
-
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rankscope {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _top(
-    version: bool = typer.Option(
-        False, "--version", callback=_show_version, is_eager=True, help="Show the version."
-    ),
-) -> None:
-    """Options before the command."""
 
 
 def main() -> None:
@@ -109,6 +67,8 @@ def run_command_line() -> int:
 
 def _run_app() -> int:
     """The exit status that typer comes to; what it turned into one on its own account is raised again."""
+    from rankscope.cli.app import app
+
     try:
         app(standalone_mode=True)
     except SystemExit as exit_:

@@ -11,6 +11,7 @@ import numpy as np
 from rankscope.model.intervals import Bool, Int64
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
 from rankscope.readers.event_decoding import EventArguments, numbers_of, whole_numbers
+from rankscope.readers.gathering import gather
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})
@@ -97,15 +98,15 @@ class ArgumentColumns:
         shaped = [number for number in numbers.tolist() if self._is_shaped[number]]
         return np.isin(name, shaped)
 
-    def build(self, row_order: Int64) -> Arguments:
-        """The columns sorted by row, where new row i is old row `row_order[i]`."""
+    def build(self, row_order: Any) -> Arguments:
+        """The columns sorted by row, where new row i is old row `row_order[i]`, integers of any width."""
         if not self._pieces["row"]:
             return empty_arguments()
-        new_row = np.empty(len(row_order), np.int64)
-        new_row[row_order] = np.arange(len(row_order))
-        row = new_row[np.concatenate(self._pieces["row"])]
-        del new_row
-        order = np.argsort(row, kind="stable")
+        old_row = np.concatenate(self._pieces["row"])  # ascending, as rows came
+        has_arguments = np.zeros(len(row_order), bool)
+        has_arguments[old_row] = True
+        row = np.flatnonzero(gather(has_arguments, row_order))
+        order = np.searchsorted(old_row, row_order[row])
 
         texts = sorted(self._texts)  # the order in which they were met depends on where blocks were cut
         place = {text: i for i, text in enumerate(texts)}
@@ -116,7 +117,7 @@ class ArgumentColumns:
             return new[joined] if key in _TEXT_COLUMNS else joined
 
         return Arguments(
-            row=row[order],
+            row=row,
             collective=column("collective"),
             dtype=column("dtype"),
             in_elements=column("in_elements"),

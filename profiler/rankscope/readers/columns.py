@@ -25,6 +25,7 @@ from rankscope.readers.event_decoding import (
     to_nanoseconds,
     whole_numbers,
 )
+from rankscope.readers.gathering import gather, parts
 from rankscope.readers.growing_column import GrowingColumn
 
 _DIGITS = re.compile(r"\d{1,18}")
@@ -107,7 +108,6 @@ class BadEvents:
             self.first_negative = f"{event.name!r}: dur={event.dur!r}"
 
 
-_SLICE_ROWS = 1 << 18
 _DTYPES = {
     "start": np.int64,
     "duration": np.int64,
@@ -230,10 +230,12 @@ class TableBuilder:
         """The table, sorted by start, times absolute: `base_ns` is added to every start."""
         start = self._pieces["start"].join()
         order = np.argsort(start, kind="stable")
-        start = start[order]
+        if len(order) < 1 << 32:
+            order = order.astype(np.uint32)
+        start = gather(start, order)
         start += np.int64(base_ns)
         # One column after the other, so that no more than one of them is held twice.
-        columns = {key: self._pieces[key].join()[order] for key in self._pieces if key != "start"}
+        columns = {key: gather(piece.join(), order) for key, piece in self._pieces.items() if key != "start"}
         arguments = self._arguments.build(order)
         del order
         names = tuple(self._names)
@@ -259,13 +261,13 @@ class TableBuilder:
     def _classes(self, names: tuple[str, ...], category: Any, name: Any) -> Any:
         """uint8[n]: each distinct pair of category and name is classified once."""
         present = np.zeros((len(names), _NUMBER_OF_CATEGORIES), bool)
-        for part in _slices(len(name)):
+        for part in parts(len(name)):
             present[name[part], category[part]] = True
         class_of = np.zeros(present.shape, np.uint8)
         for name_index, number in np.argwhere(present).tolist():
             class_of[name_index, number] = self._classifier.classify(Category(number), names[name_index])
         classes = np.empty(len(name), np.uint8)
-        for part in _slices(len(name)):
+        for part in parts(len(name)):
             classes[part] = class_of[name[part], category[part]]
         return classes
 
@@ -300,20 +302,15 @@ def _exact_nanoseconds(texts: list[Number]) -> Int64:
 def _in_order_of_use(lane: Any, lanes: list[Lane]) -> tuple[Any, tuple[Lane, ...]]:
     """Lane numbers and lanes, renumbered by the first row of each, however the file was cut into blocks."""
     first = np.full(len(lanes), len(lane))
-    for part in reversed(_slices(len(lane))):
+    for part in reversed(parts(len(lane))):
         first[lane[part][::-1]] = np.arange(part.start, part.stop)[::-1]
     order = np.argsort(first, kind="stable")
     new = np.empty(len(lanes), np.int32)
     new[order] = np.arange(len(lanes), dtype=np.int32)
     renumbered = np.empty(len(lane), np.int32)
-    for part in _slices(len(lane)):
+    for part in parts(len(lane)):
         renumbered[part] = new[lane[part]]
     return renumbered, tuple(lanes[i] for i in order)
-
-
-def _slices(length: int) -> list[slice]:
-    """Parts of a column: an index of 32 bits is copied to 64, and never the whole of it at once."""
-    return [slice(a, min(a + _SLICE_ROWS, length)) for a in range(0, length, _SLICE_ROWS)]
 
 
 def _numbers(values: list[Any]) -> Any:

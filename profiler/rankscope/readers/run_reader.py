@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -22,7 +22,8 @@ from rankscope.model.categories import Classifier
 from rankscope.model.run import Problem, Run
 from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES
 from rankscope.readers.cache import TableCache
-from rankscope.readers.cache_folder import SMALLEST_STORED_BYTES, hash_file
+from rankscope.readers.cache_folder import SMALLEST_STORED_BYTES, CacheFolder
+from rankscope.readers.content_hash import content_hash, file_state
 from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.identity import identify
 from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
@@ -136,16 +137,12 @@ def _read_all(
     sources: tuple[TraceSource, ...], options: ReadOptions, on_file_done: OnFileDone
 ) -> list[_Outcome]:
     """Outcomes in the order of `sources`, whatever the order in which they were read."""
-    processes = _number_of_processes(sources, options.processes)
+    workers = _number_of_processes(sources, options.processes) - 1
+    read = _read_side_by_side(sources, options, workers) if workers > 0 else _read_in_turn(sources, options)
     outcomes: dict[str, _Outcome] = {}
-    if processes <= 1:
-        for source in sources:
-            outcomes[source.name] = _read_one(source, options)
-            on_file_done(source.name, source.size_bytes)
-    else:
-        for source, outcome in _read_in_pool(sources, options, processes):
-            outcomes[source.name] = outcome
-            on_file_done(source.name, source.size_bytes)
+    for source, outcome in read:
+        outcomes[source.name] = outcome
+        on_file_done(source.name, source.size_bytes)
     return [outcomes[source.name] for source in sources]
 
 
@@ -165,22 +162,40 @@ def _text_bytes(source: TraceSource) -> int:
     return source.size_bytes * (_TEXT_PER_GZIP_BYTE if source.name.lower().endswith(".gz") else 1)
 
 
-def _read_in_pool(
-    sources: tuple[TraceSource, ...], options: ReadOptions, processes: int
+def _read_in_turn(
+    sources: tuple[TraceSource, ...], options: ReadOptions
 ) -> Iterable[tuple[TraceSource, _Outcome]]:
+    for source in sources:
+        yield source, _read_one(source, options)
+
+
+def _read_side_by_side(
+    sources: tuple[TraceSource, ...], options: ReadOptions, workers: int
+) -> Iterable[tuple[TraceSource, _Outcome]]:
+    """What other processes read from the largest file on, and this one meanwhile from the smallest on."""
     # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
     largest_first = sorted(sources, key=_text_bytes, reverse=True)
     unread: list[TraceSource] = []
-    with _pool(processes, context) as pool, ExitStack() as unless_all_are_read:
-        unless_all_are_read.callback(_stop_at_once, pool, others)
-        pending = {pool.submit(_read_one, source, options): source for source in largest_first}
+    # A thread for each worker, since what waits for a thread can be taken back, and what waits for a process cannot.
+    with (
+        _pool(workers, context) as pool,
+        ThreadPoolExecutor(workers) as queue,
+        ExitStack() as unless_all_are_read,
+    ):
+        unless_all_are_read.callback(_stop_at_once, queue, pool, others)
+        pending = {queue.submit(_read_in, pool, source, options): source for source in largest_first}
+        for future in reversed(list(pending)):
+            if future.cancel():
+                source = pending.pop(future)
+                yield source, _read_one(source, options)
         for future in as_completed(pending):
-            if isinstance(future.exception(), BrokenProcessPool):
+            outcome = future.result()
+            if outcome is None:
                 unread.append(pending[future])
             else:
-                yield pending[future], future.result()
+                yield pending[future], outcome
         unless_all_are_read.pop_all()
     # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
     for source in unread:
@@ -191,13 +206,23 @@ def _pool(processes: int, context: SpawnContext) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(processes, context, initializer=_end_with_parent, initargs=(os.getpid(),))
 
 
-def _stop_at_once(pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
+def _read_in(pool: ProcessPoolExecutor, source: TraceSource, options: ReadOptions) -> _Outcome | None:
+    """What a worker makes of a file; None if a worker was killed, this one or another."""
+    try:
+        return pool.submit(_read_one, source, options).result()
+    except BrokenProcessPool:
+        return None
+
+
+def _stop_at_once(queue: ThreadPoolExecutor, pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
     """End the workers: whoever interrupts does not want to wait until the files at hand have been read.
 
     Args:
+        queue: the threads that wait for them.
         pool: their pool.
         others: processes that were there before it.
     """
+    queue.shutdown(wait=False, cancel_futures=True)
     pool.shutdown(wait=False, cancel_futures=True)
     for process in set(multiprocessing.active_children()) - others:
         process.terminate()
@@ -221,11 +246,9 @@ def _end_with_parent(parent: int) -> None:
 
 def _read_alone(source: TraceSource, options: ReadOptions, context: SpawnContext) -> _Outcome:
     with _pool(1, context) as pool:
-        try:
-            return pool.submit(_read_one, source, options).result()
-        except BrokenProcessPool:
-            message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
-            return _lost(source, None, "killed", message)
+        outcome = _read_in(pool, source, options)
+    message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
+    return outcome or _lost(source, None, "killed", message)
 
 
 def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
@@ -251,21 +274,17 @@ def _read_through_cache(
     if options.cache is None or source.is_remote or source.size_bytes < SMALLEST_STORED_BYTES:
         return read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
     cache = TableCache(options.cache)
-    before = _state(raw)
-    key = cache.key(hash_file(raw), (options.communication_patterns, options.max_unpacked_bytes))
+    before = file_state(raw)
+    content = content_hash(raw, CacheFolder(options.cache))
+    key = cache.key(content, (options.communication_patterns, options.max_unpacked_bytes))
     found = cache.get(key, source.name)
     if found is not None:
         return found
     raw.seek(0)
     file = read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
-    if _state(raw) == before:  # else it was written to meanwhile: the hash may be that of another text
+    if file_state(raw) == before:  # else it was written to meanwhile: the hash may be that of another text
         cache.put(key, file)
     return file
-
-
-def _state(raw: IO[bytes]) -> tuple[int, int]:
-    status = os.fstat(raw.fileno())
-    return status.st_size, status.st_mtime_ns
 
 
 def _lost(source: TraceSource, offset: int | None, kind: str, message: str) -> _Outcome:

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rankscope.cli.main import app
+from rankscope.cli.app import app
 
 
 def commands(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:

@@ -158,7 +158,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_kept(cache: TableCache, run: 
 
     with patch.object(run_reader, "read_trace", side_effect=read_and_touch):
         read_run(run, ReadOptions(cache=cache.directory))
-    assert len(entries(cache)) == 1  # the second file was touched before its hash was made
+    assert not cache.directory.exists()
 
 
 def _fill(directory: Path) -> None:

@@ -1,0 +1,26 @@
+"""Columns put in order a part at a time: an index of 32 bits is copied to 64, and never the whole of it at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_PART_ROWS = 1 << 18
+
+
+def parts(length: int) -> list[slice]:
+    """Slices that cover a column of that length."""
+    return [slice(a, min(a + _PART_ROWS, length)) for a in range(0, length, _PART_ROWS)]
+
+
+def gather(column: Any, order: Any) -> Any:
+    """`column[order]`, for an index of any integer type.
+
+    >>> gather(np.array([10, 20, 30]), np.array([2, 0, 1], np.uint32)).tolist()
+    [30, 10, 20]
+    """
+    gathered = np.empty(len(order), column.dtype)
+    for part in parts(len(order)):
+        gathered[part] = column[order[part]]
+    return gathered
