@@ -49,7 +49,7 @@ def measure_buckets(communications: Communications, buckets: BucketEvents) -> Bu
     events = communications.events
     table = events.table
     rows = communications.rows[buckets.index]
-    started, finished = table.start_ns[rows], table.end_ns[rows]
+    started, finished = table.start_ns[rows], table.ends_of(rows)
     launched = _starts(communications, communications.launch_row[buckets.index])
     asked = _starts(communications, buckets.host_row)
     ready = _in_order(_ready(communications, buckets), buckets)
@@ -60,7 +60,7 @@ def measure_buckets(communications: Communications, buckets: BucketEvents) -> Bu
         overhead = np.where(known, launched - np.where(known, asked, 0), NO_TIME)
     possible = np.maximum(ready, launched)  # NO_TIME is the least of all
     both = (ready != NO_TIME) & (launched != NO_TIME)
-    compute = union(table.start_ns[events.compute], table.end_ns[events.compute])
+    compute = union(table.start_ns[events.compute], table.ends_of(events.compute))
     return BucketTimes(
         ready_ns=ready,
         launched_ns=launched,

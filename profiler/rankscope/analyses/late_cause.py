@@ -141,8 +141,8 @@ class _Account:
         # On the CPU a row of the autograd engine spans Python's hooks too: only what holds no other is compute.
         is_cpu = self._events.device == "cpu"
         self._compute_rows = leaf_operators(table) if is_cpu else self._events.compute
-        self._compute = union(table.start_ns[self._compute_rows], table.end_ns[self._compute_rows])
-        self._memory = union(table.start_ns[self._events.memory], table.end_ns[self._events.memory])
+        self._compute = union(table.start_ns[self._compute_rows], table.ends_of(self._compute_rows))
+        self._memory = union(table.start_ns[self._events.memory], table.ends_of(self._events.memory))
 
     def region(self, step: int) -> IntervalSet | None:
         """From the last meeting of the step before to the last of this one, without what it was blocked."""
@@ -180,7 +180,7 @@ class _Account:
         self, sums: dict[_Key, int], kind: Literal["compute", "memory"], rows: Int64, region: IntervalSet
     ) -> None:
         table = self._table
-        spent = covered_ns(table.start_ns[rows], table.end_ns[rows], region)
+        spent = covered_ns(table.start_ns[rows], table.ends_of(rows), region)
         names, index = np.unique(table.name[rows[spent > 0]], return_inverse=True)
         totals = np.zeros(len(names), np.int64)
         np.add.at(totals, index.reshape(-1), spent[spent > 0])

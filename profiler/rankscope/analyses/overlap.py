@@ -58,10 +58,10 @@ def measure_overlap(events: DeviceEvents) -> WindowOverlap:
     # Of the rows, not of their union: that holds no event without duration, and those begin and end windows too.
     all_rows = np.concatenate([events.compute, events.communication, events.memory])
     started_ns = int(table.start_ns[all_rows].min()) if len(all_rows) else 0
-    window_ns = int(table.end_ns[all_rows].max()) - started_ns if len(all_rows) else 0
+    window_ns = int(table.ends_of(all_rows).max()) - started_ns if len(all_rows) else 0
     measures = measure_sets(communication=communication, compute=compute, memory=memory, window_ns=window_ns)
     rows = events.communication
-    several = depth_at_least(table.start_ns[rows], table.end_ns[rows], 2) if len(rows) > 1 else EMPTY
+    several = depth_at_least(table.start_ns[rows], table.ends_of(rows), 2) if len(rows) > 1 else EMPTY
     return WindowOverlap(
         rank=events.window.rank,
         device=events.device,
@@ -138,4 +138,4 @@ def add_measures(parts: Iterable[Measures]) -> Measures:
 
 
 def _union(events: DeviceEvents, rows: Int64) -> IntervalSet:
-    return union(events.table.start_ns[rows], events.table.end_ns[rows])
+    return union(events.table.start_ns[rows], events.table.ends_of(rows))

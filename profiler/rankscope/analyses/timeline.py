@@ -121,7 +121,7 @@ def _choose_step(devices: Sequence[DeviceEvents]) -> int | None:
 
 def _find_span(device: DeviceEvents, step: int | None) -> _Span | None:
     table, rows = device.table, _list_rows(device)
-    starts, ends = table.start_ns[rows], table.end_ns[rows]
+    starts, ends = table.start_ns[rows], table.ends_of(rows)
     if step is None:
         return _Span(start=int(starts.min()), end=int(ends.max()))
     steps = find_steps(table)
@@ -169,7 +169,7 @@ class _Drawing:
                     kind,
                     label,
                     table.start_ns[part],
-                    table.end_ns[part],
+                    table.ends_of(part),
                     self._number_names(table.names, table.name[part]),
                     classes[part],
                 )
@@ -196,7 +196,7 @@ class _Drawing:
             "annotations",
             "annotations",
             table.start_ns[rows],
-            table.end_ns[rows],
+            table.ends_of(rows),
             self._number_names(table.names, table.name[rows]),
             table.event_class[rows],
         )
@@ -251,7 +251,7 @@ def _describe_lane(lane: Lane) -> tuple[str, LaneKind]:
 def _find_exposed(device: DeviceEvents, span: _Span) -> IntervalSet:
     table = device.table
     times = [
-        union(table.start_ns[rows], table.end_ns[rows]) for rows in (device.communication, device.compute)
+        union(table.start_ns[rows], table.ends_of(rows)) for rows in (device.communication, device.compute)
     ]
     exposed = subtract(*times)
     return union(np.maximum(exposed.starts, span.start), np.minimum(exposed.ends, span.end))

@@ -73,7 +73,7 @@ def _forward_of(communications: Communications, index: Int64) -> Int64:
     launches = communications.launch_row[index]
     own = communications.events.host_times(communications.rows[index])
     times = np.where(launches == NO_ROW, own, table.start_ns[np.maximum(launches, 0)])
-    starts, ends = table.start_ns[forwards], table.end_ns[forwards]
+    starts, ends = table.start_ns[forwards], table.ends_of(forwards)
     last = np.searchsorted(starts, times, side="right") - 1
     inside = (last >= 0) & (times < ends[np.maximum(last, 0)])
     return np.where(inside, last, -1)

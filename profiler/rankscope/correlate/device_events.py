@@ -109,10 +109,10 @@ def _outermost_operators(table: TraceTable) -> Int64:
     for lane in np.unique(lanes):
         first, after = np.searchsorted(lanes, [lane, lane + 1])
         part = order[first:after]
-        reach = np.maximum.accumulate(table.end_ns[part])
+        reach = np.maximum.accumulate(table.ends_of(part))
         outermost[first] = True
         # One that only crosses the end of an earlier one does not lie in it.
-        beyond = (table.start_ns[part[1:]] >= reach[:-1]) | (table.end_ns[part[1:]] > reach[:-1])
+        beyond = (table.start_ns[part[1:]] >= reach[:-1]) | (table.ends_of(part[1:]) > reach[:-1])
         outermost[first + 1 : after] = beyond
     blocking = np.isin(order, table.rows_named(BLOCKING_HOST_OPS))
     kept: Int64 = np.sort(order[outermost & ~blocking])
@@ -127,9 +127,21 @@ def leaf_operators(table: TraceTable) -> Int64:
     rows = table.rows_of_category(Category.CPU_OP)
     if len(rows) == 0:
         return rows
-    order = rows[np.lexsort((-table.duration_ns[rows], table.start_ns[rows], table.lane[rows]))]
-    holds_next = np.zeros(len(order), bool)
-    same_lane = table.lane[order[1:]] == table.lane[order[:-1]]
-    holds_next[:-1] = same_lane & (table.start_ns[order[1:]] < table.end_ns[order[:-1]])
-    leaves: Int64 = np.sort(order[~holds_next])
+    rows = rows[np.argsort(table.lane[rows], kind="stable")]  # by start already
+    first = np.flatnonzero(np.diff(table.lane[rows], prepend=-1))
+    leaves: Int64 = np.sort(
+        np.concatenate([_leaves_of_thread(table, own) for own in np.split(rows, first[1:])])
+    )
+    return leaves
+
+
+def _leaves_of_thread(table: TraceTable, rows: Int64) -> Int64:
+    start = table.start_ns[rows]
+    equal = np.flatnonzero(start[1:] == start[:-1])
+    if len(equal):  # of those that start together the longest holds the others
+        tied = np.union1d(equal, equal + 1)
+        rows = rows.copy()
+        rows[tied] = rows[tied][np.lexsort((-table.duration_ns[rows[tied]], start[tied]))]
+    holds_next = start[1:] < table.ends_of(rows[:-1])
+    leaves: Int64 = rows[np.append(~holds_next, True)]
     return leaves

@@ -92,9 +92,9 @@ def device_ready_times(events: DeviceEvents, lanes: Int64, times: Int64) -> Int6
     ready = np.full(len(times), NO_TIME, np.int64)
     for lane in np.unique(lanes).tolist():
         mine = table.lane[launches] == lane
-        order = np.lexsort((table.end_ns[rows[mine]], table.start_ns[launches[mine]]))
+        order = np.lexsort((table.ends_of(rows[mine]), table.start_ns[launches[mine]]))
         issued = table.start_ns[launches[mine]][order]
-        ends = table.end_ns[rows[mine]][order]
+        ends = table.ends_of(rows[mine])[order]
         wanted = np.flatnonzero(lanes == lane)
         last = np.searchsorted(issued, times[wanted], side="left") - 1
         ready[wanted[last >= 0]] = ends[last[last >= 0]]
@@ -115,7 +115,7 @@ def host_ready_times(table: TraceTable, lanes: Int64, times: Int64) -> Int64:
     leaves = leaf_operators(table)
     ready = np.full(len(times), NO_TIME, np.int64)
     for lane in np.unique(lanes).tolist():
-        ends = np.sort(table.end_ns[leaves[table.lane[leaves] == lane]])
+        ends = np.sort(table.ends_of(leaves[table.lane[leaves] == lane]))
         wanted = np.flatnonzero(lanes == lane)
         last = np.searchsorted(ends, times[wanted], side="right") - 1
         ready[wanted[last >= 0]] = ends[last[last >= 0]]

@@ -19,6 +19,7 @@ import numpy as np
 from rankscope.correlate.device_events import DeviceEvents, leaf_operators
 from rankscope.model.categories import Category
 from rankscope.model.intervals import EMPTY, Int64, IntervalSet, covered_ns, merge, subtract, union
+from rankscope.model.table import TraceTable
 from rankscope.units import ms_to_ns, us_to_ns
 
 NONE = -1
@@ -101,15 +102,23 @@ def host_waits(events: DeviceEvents) -> IntervalSet:
     calls = table.rows_of_category(Category.RUNTIME)
     operators = leaf_operators(table)
     operators = operators[table.duration_ns[operators] >= _MIN_OPERATOR_NS]
-    inside = subtract(
-        union(table.start_ns[operators], table.end_ns[operators]),
-        union(table.start_ns[calls], table.end_ns[calls]),
-    )
+    computing = union(table.start_ns[operators], table.ends_of(operators))
+    meanwhile = _that_touch(computing, table, calls)
+    inside = subtract(computing, union(table.start_ns[meanwhile], table.ends_of(meanwhile)))
     long = inside.ends - inside.starts >= _MIN_OPERATOR_NS
     waits = calls[table.duration_ns[calls] >= _MIN_WAIT_NS]
     return merge(
-        union(table.start_ns[waits], table.end_ns[waits]), union(inside.starts[long], inside.ends[long])
+        union(table.start_ns[waits], table.ends_of(waits)), union(inside.starts[long], inside.ends[long])
     )
+
+
+def _that_touch(times: IntervalSet, table: TraceTable, rows: Int64) -> Int64:
+    """The rows that are on at some of the times."""
+    if len(times) == 0:
+        return rows[:0]
+    last_begun = np.searchsorted(times.starts, table.ends_of(rows), "left") - 1
+    touching: Int64 = rows[(last_begun >= 0) & (times.ends[last_begun] > table.start_ns[rows])]
+    return touching
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,7 +76,7 @@ def _annotated(table: TraceTable, pattern: re.Pattern[str]) -> IntervalSet:
     if not wanted.any():
         return EMPTY
     rows = np.flatnonzero(wanted[table.name] & (table.category == Category.USER_ANNOTATION))
-    return union(table.start_ns[rows], table.end_ns[rows])
+    return union(table.start_ns[rows], table.ends_of(rows))
 
 
 def _rows_with(table: TraceTable, matches: list[bool]) -> Int64:
@@ -87,7 +87,7 @@ def _rows_with(table: TraceTable, matches: list[bool]) -> Int64:
 def _backward(table: TraceTable, steps: tuple[Int64, Int64]) -> IntervalSet:
     """From the first to the last row of the autograd engine in each step; the rows alone without step markers."""
     rows = _rows_with(table, [name.startswith(_BACKWARD_ROW) for name in table.names])
-    starts, ends = table.start_ns[rows], table.end_ns[rows]
+    starts, ends = table.start_ns[rows], table.ends_of(rows)
     step_starts, step_ends = steps
     if len(step_starts) == 0 or len(rows) == 0:
         return union(starts, ends)
@@ -105,14 +105,14 @@ def _communication_hook(table: TraceTable) -> IntervalSet:
     """From where a gradient is accumulated to the end of its row in the engine: there DDP runs its hooks."""
     outer = _rows_with(table, [name == _ACCUMULATE_ROW for name in table.names])
     inner = _rows_with(table, [name == _ACCUMULATE for name in table.names])
-    whole = union(table.start_ns[outer], table.end_ns[outer])
+    whole = union(table.start_ns[outer], table.ends_of(outer))
     if len(outer) == 0 or len(inner) == 0:
         return EMPTY
-    place = np.searchsorted(whole.starts, table.end_ns[inner], side="right") - 1
+    place = np.searchsorted(whole.starts, table.ends_of(inner), side="right") - 1
     good = place >= 0
     ends = whole.ends[np.maximum(place, 0)]
-    good &= ends > table.end_ns[inner]
-    return intersect(union(table.end_ns[inner][good], ends[good]), whole)
+    good &= ends > table.ends_of(inner)
+    return intersect(union(table.ends_of(inner)[good], ends[good]), whole)
 
 
 def _innermost(table: TraceTable) -> dict[str, IntervalSet]:
@@ -150,7 +150,7 @@ def _innermost_of_lane(table: TraceTable, rows: Int64) -> list[tuple[str, int, i
                 position = end
 
     for row in order.tolist():
-        start, end = int(table.start_ns[row]), int(table.end_ns[row])
+        start, end = int(table.start_ns[row]), int(table.ends_of(row))
         close_until(start)
         if stack and start > position:
             stretches.append((stack[-1][0], position, start))

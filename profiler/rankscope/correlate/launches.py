@@ -59,7 +59,7 @@ def find_enclosing(table: TraceTable, holders: Int64, rows: Int64) -> Int64:
     # Of two that start together the shorter is the inner one, and comes last.
     by_nesting = np.lexsort((-table.duration_ns[holders], table.start_ns[holders], table.lane[holders]))
     holders = holders[by_nesting]
-    lanes, starts, ends = table.lane[holders], table.start_ns[holders], table.end_ns[holders]
+    lanes, starts, ends = table.lane[holders], table.start_ns[holders], table.ends_of(holders)
     for lane in np.unique(table.lane[rows[known]]):
         first, after = np.searchsorted(lanes, [lane, lane + 1])
         if first == after:

@@ -146,7 +146,7 @@ def _columns_of(
     return {
         "rank": np.full(len(rows), part.events.window.rank, np.int64),
         "start_ns": table.start_ns[rows],
-        "end_ns": table.end_ns[rows],
+        "end_ns": table.ends_of(rows),
         "launch_ns": np.where(
             part.launch_row == NO_ROW, NO_TIME, table.start_ns[np.maximum(part.launch_row, 0)]
         ),

@@ -177,11 +177,11 @@ def _node_times(part: Communications, clocks: Clocks) -> _NodeTimes:
     launch = events.host_times(rows)
     known = np.flatnonzero(launch != NO_TIME)
     order = known[np.argsort(launch[known], kind="stable")]
-    ends = common(table.end_ns[rows[order]])
+    ends = common(table.ends_of(rows[order]))
     everything = np.concatenate([rows, events.communication])
     waits = host_waits(events)
     return _NodeTimes(
-        busy=union(common(table.start_ns[rows]), common(table.end_ns[rows])),
+        busy=union(common(table.start_ns[rows]), common(table.ends_of(rows))),
         busy_launch=common(launch[order]),
         busy_start=common(table.start_ns[rows[order]]),
         busy_reach=np.maximum.accumulate(ends) if len(ends) else ends,
@@ -278,7 +278,7 @@ def _common_times(part: Communications, times: _NodeTimes, index: Int64) -> tupl
     table, rows = part.events.table, part.rows[index]
     launch_row = part.launch_row[index]
     launch = np.where(launch_row == NO_ROW, table.start_ns[rows], table.start_ns[np.maximum(launch_row, 0)])
-    return times.common(table.start_ns[rows]), times.common(table.end_ns[rows]), times.common(launch)
+    return times.common(table.start_ns[rows]), times.common(table.ends_of(rows)), times.common(launch)
 
 
 def _blocked_from(busy: IntervalSet, start: Int64, end: Int64) -> Int64:

@@ -7,6 +7,7 @@ without empty ones. All functions cost O(n log n) at most.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -50,9 +51,11 @@ def union(starts: Int64, ends: Int64) -> IntervalSet:
         starts, ends = starts[keep], ends[keep]
     if len(starts) == 0:
         return EMPTY
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order].astype(np.int64, copy=False)
-    reach = np.maximum.accumulate(ends[order]).astype(np.int64, copy=False)
+    if not (starts[1:] >= starts[:-1]).all():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    starts = starts.astype(np.int64, copy=False)
+    reach = np.maximum.accumulate(ends).astype(np.int64, copy=False)
     opens = np.empty(len(starts), dtype=bool)
     opens[0] = True
     opens[1:] = starts[1:] > reach[:-1]
@@ -79,14 +82,18 @@ def intersect(a: IntervalSet, b: IntervalSet) -> IntervalSet:
     """
     if len(a) == 0 or len(b) == 0:
         return EMPTY
-    times = np.concatenate([a.starts, b.starts, a.ends, b.ends])
-    steps = np.concatenate([np.ones(len(a) + len(b), np.int64), np.full(len(a) + len(b), -1, np.int64)])
-    # At equal times an end comes before a start, so that touching intervals share nothing.
-    order = np.lexsort((steps, times))
-    times, depth = times[order], np.cumsum(steps[order])
-    inside = np.flatnonzero(depth[:-1] == 2)
-    starts, ends = times[inside], times[inside + 1]
-    return union(starts, ends)
+    # Pieces begin at a start that lies in the other set, at its first moment or later; they end likewise.
+    return IntervalSet(
+        starts=np.union1d(_those_in(b, a.starts, "right"), _those_in(a, b.starts, "right")),
+        ends=np.union1d(_those_in(b, a.ends, "left"), _those_in(a, b.ends, "left")),
+    )
+
+
+def _those_in(cover: IntervalSet, times: Int64, side: Literal["left", "right"]) -> Int64:
+    """The times t with start <= t < end of an interval (side "right"), or start < t <= end (side "left")."""
+    bounds = np.stack([cover.starts, cover.ends], axis=1).ravel()
+    inside: Int64 = times[np.searchsorted(bounds, times, side) % 2 == 1]
+    return inside
 
 
 def subtract(a: IntervalSet, b: IntervalSet) -> IntervalSet:

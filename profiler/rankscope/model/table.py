@@ -118,6 +118,11 @@ class TraceTable:
         """int64[n], end of each row in nanoseconds."""
         return self.start_ns + self.duration_ns
 
+    def ends_of(self, rows: Int64) -> Int64:
+        """int64[k], end of each of some rows in nanoseconds; a column of all rows is not made for it."""
+        ends: Int64 = self.start_ns[rows] + self.duration_ns[rows]
+        return ends
+
     def rows_of_class(self, event_class: EventClass, device: int) -> Int64:
         """int64[k], rows of one class on one device (device rows only where `device` is a GPU)."""
         return np.flatnonzero((self.event_class == event_class) & (self.device == device))

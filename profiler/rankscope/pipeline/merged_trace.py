@@ -120,8 +120,8 @@ def _lane_name(events: DeviceEvents, lane: int, on_device: bool) -> str:
 
 def _exposed_counter(events: DeviceEvents, clocks: Clocks, origin_ns: int) -> Iterator[dict[str, object]]:
     table, rank = events.table, events.window.rank
-    communication = union(table.start_ns[events.communication], table.end_ns[events.communication])
-    compute = union(table.start_ns[events.compute], table.end_ns[events.compute])
+    communication = union(table.start_ns[events.communication], table.ends_of(events.communication))
+    compute = union(table.start_ns[events.compute], table.ends_of(events.compute))
     exposed = subtract(communication, compute)
     where = "" if events.device == "cpu" else f" GPU {events.device}"
     for times, value in ((exposed.starts, 1), (exposed.ends, 0)):

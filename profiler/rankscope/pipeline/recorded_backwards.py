@@ -241,12 +241,12 @@ class _WindowTimes:
 def _window_times(window: WindowBuckets) -> _WindowTimes:
     events, device = window.events, window.result.events
     table, rows = device.table, events.gradients.rows
-    issued = table.end_ns[rows].copy()
+    issued = table.ends_of(rows).copy()
     asked = np.flatnonzero((events.host_row != NO_ROW) & (events.last_gradient != NO_GRADIENT))
     np.minimum.at(issued, events.last_gradient[asked], table.start_ns[events.host_row[asked]])
     ready = issued
     if device.device != "cpu":
-        ready = device_ready_times(device, table.lane[rows].astype(np.int64), table.end_ns[rows])
+        ready = device_ready_times(device, table.lane[rows].astype(np.int64), table.ends_of(rows))
     return _WindowTimes(ready_ns=ready, issued_ns=issued, copies=find_copies_back(device))
 
 
@@ -254,7 +254,7 @@ def _computed(window: WindowBuckets, ready_ns: int, finished_ns: int) -> Int64:
     """When compute ended that went on without a pause after the last gradient and before the last bucket, int64[1]."""
     events = window.result.events
     rows = np.sort(np.concatenate([events.compute, events.memory]))
-    starts, ends = events.table.start_ns[rows], events.table.end_ns[rows]
+    starts, ends = events.table.start_ns[rows], events.table.ends_of(rows)
     after = (starts >= ready_ns) & (starts < finished_ns)
     end = ready_ns
     for start, row_end in zip(starts[after].tolist(), ends[after].tolist(), strict=True):

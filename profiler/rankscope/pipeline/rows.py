@@ -204,8 +204,8 @@ def communication_rows(results: list[WindowResults], origin_ns: int) -> list[Com
 def _communications_of(result: WindowResults, origin_ns: int) -> list[CommunicationRow]:
     communications, table = result.communications, result.events.table
     rows = communications.rows
-    compute = union(table.start_ns[result.events.compute], table.end_ns[result.events.compute])
-    covered = covered_ns(table.start_ns[rows], table.end_ns[rows], compute)
+    compute = union(table.start_ns[result.events.compute], table.ends_of(result.events.compute))
+    covered = covered_ns(table.start_ns[rows], table.ends_of(rows), compute)
     step_of = np.where(result.communication_steps == OUTSIDE_STEPS, -1, result.communication_steps)
     made = []
     for i, row in enumerate(rows.tolist()):

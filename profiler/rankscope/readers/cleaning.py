@@ -85,7 +85,7 @@ def _clip_overruns(table: TraceTable, rows: Int64) -> tuple[TraceTable, list[tup
     order = rows[np.argsort(table.lane[rows], kind="stable")]  # by start already
     if len(order) < 2:
         return table, []
-    start, end, lane = table.start_ns[order], table.end_ns[order], table.lane[order]
+    start, end, lane = table.start_ns[order], table.ends_of(order), table.lane[order]
     overruns = np.flatnonzero((lane[1:] == lane[:-1]) & (end[1:] < end[:-1]) & (start[1:] > start[:-1]))
     if len(overruns) == 0:
         return table, []

@@ -183,7 +183,7 @@ def _extent(window: TraceWindow) -> _Extent:
     return _Extent(
         file=window.file,
         start_ns=int(table.start_ns[rows].min()),
-        end_ns=int(table.end_ns[rows].max()),
+        end_ns=int(table.ends_of(rows).max()),
         steps=frozenset(table.names[i] for i in np.unique(table.name[steps])),
     )
 
