@@ -89,6 +89,16 @@ class ArgumentColumns:
             numbers = map(self._numbers.__getitem__, values)
             self._pieces[key].append(np.fromiter(numbers, np.int32, len(values)))
 
+    def append(self, other: ArgumentColumns, first_row: int) -> None:
+        """Take over what the part of the file that follows holds, whose first row is `first_row`."""
+        of_text = {number: text for text, number in other._texts.items()}
+        texts = [self._texts.setdefault(of_text[i], len(self._texts)) for i in range(len(of_text))]
+        number = np.array([*texts, NO_ID], np.int32)  # NO_ID is the last index
+        for key, pieces in other._pieces.items():
+            for piece in pieces:
+                new = number[piece] if key in _TEXT_COLUMNS else piece + first_row if key == "row" else piece
+                self._pieces[key].append(new)
+
     def _are_shaped(self, names: list[str], name: Int32) -> Bool:
         """bool[n]: whether the shapes of such a row matter."""
         numbers, first = np.unique(name, return_index=True)

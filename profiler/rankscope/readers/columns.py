@@ -107,6 +107,13 @@ class BadEvents:
         if self.negative == 1:
             self.first_negative = f"{event.name!r}: dur={event.dur!r}"
 
+    def append(self, later: BadEvents) -> None:
+        """Count those of the part of the file that follows too."""
+        self.first_without_times = self.first_without_times or later.first_without_times
+        self.first_negative = self.first_negative or later.first_negative
+        self.without_times += later.without_times
+        self.negative += later.negative
+
 
 _DTYPES = {
     "start": np.int64,
@@ -225,6 +232,23 @@ class TableBuilder:
         threads = zip([e.pid for e in on_host], [e.tid for e in on_host], strict=True)
         lane[~on_gpu] = np.fromiter(map(self._host_lanes.__getitem__, threads), np.int32, len(on_host))
         return lane, device
+
+    def append(self, other: TableBuilder) -> None:
+        """Take over all rows of the part of the file that follows; the other is empty afterwards."""
+        name = np.array([self._names[text] for text in other._names], np.int32)
+        lane = np.empty(len(other._lanes), np.int32)
+        for thread, number in other._host_lanes.items():
+            lane[number] = self._host_lanes[thread]
+        for stream, (number, _) in other._gpu_lanes.items():
+            lane[number] = self._gpu_lanes[stream][0]
+        new_numbers = {"name": name, "lane": lane}
+        for key, piece in self._pieces.items():
+            for chunk in other._pieces[key].take_chunks():
+                piece.append(new_numbers[key][chunk] if key in new_numbers else chunk)
+        self._arguments.append(other._arguments, first_row=self._rows)
+        self._rows += other._rows
+        self.events += other.events
+        self.bad.append(other.bad)
 
     def build(self, base_ns: int) -> TraceTable:
         """The table, sorted by start, times absolute: `base_ns` is added to every start."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -39,18 +40,29 @@ class GrowingColumn:
             self._used += len(taken)
             values = values[len(taken) :]
 
+    def take_chunks(self) -> Iterator[Any]:
+        """The values in arrays, each given back once the next is asked for; the column is empty afterwards."""
+        chunks = [*self._full, self._open[: self._used]]
+        self._full, self._open, self._used = [], _new_chunk(self._dtype), 0
+        chunks.reverse()
+        while chunks:
+            yield chunks.pop()
+
     def join(self) -> Any:
         """All values as one array; the column is empty afterwards."""
-        chunks = [*self._full, self._open[: self._used]]
-        self._full.clear()
-        self._open, self._used = _new_chunk(self._dtype), 0
-        joined = np.empty(sum(map(len, chunks)), self._dtype)
+        joined = np.empty(sum(map(len, self._full)) + self._used, self._dtype)
         start = 0
-        for i in range(len(chunks)):  # each is given back once it was copied
-            chunk, chunks[i] = chunks[i], None
+        for chunk in self.take_chunks():
             joined[start : start + len(chunk)] = chunk
             start += len(chunk)
         return joined
+
+    def __getstate__(self) -> tuple[np.dtype[Any], list[Any]]:
+        return self._dtype, [*self._full, self._open[: self._used]]
+
+    def __setstate__(self, state: tuple[np.dtype[Any], list[Any]]) -> None:
+        self._dtype, self._full = state
+        self._open, self._used = _new_chunk(self._dtype), 0
 
 
 def _new_chunk(dtype: np.dtype[Any], length: int | None = None) -> Any:

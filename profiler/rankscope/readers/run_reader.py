@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.context import SpawnContext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import IO
 
@@ -26,15 +19,16 @@ from rankscope.readers.cache_folder import SMALLEST_STORED_BYTES, CacheFolder
 from rankscope.readers.content_hash import content_hash, file_state
 from rankscope.readers.discovery import TraceSource, find_traces
 from rankscope.readers.identity import identify
-from rankscope.readers.trace_file import NotATraceError, TraceFile, read_trace
+from rankscope.readers.text_parts import Part, unpacked_size
+from rankscope.readers.trace_file import NotATraceError, TraceFile, TracePart, read_part, read_trace
+from rankscope.readers.workers import run_in, worker_pool
 
 _SEQUENTIAL_TEXT_BYTES = 100 << 20
 """Runs whose text is smaller than this are read in this process: starting others costs more."""
 _TEXT_PER_GZIP_BYTE = 12
 """Bytes of text that a byte of a compressed trace holds, as in the real ones at hand (5 to 19)."""
 
-_LOOK_FOR_PARENT_S = 1.0
-
+_Parts = Generator[TracePart | None, None, None]
 OnFileDone = Callable[[str, int], None]
 OnFound = Callable[[int], None]
 
@@ -137,8 +131,11 @@ def _read_all(
     sources: tuple[TraceSource, ...], options: ReadOptions, on_file_done: OnFileDone
 ) -> list[_Outcome]:
     """Outcomes in the order of `sources`, whatever the order in which they were read."""
-    workers = _number_of_processes(sources, options.processes) - 1
-    read = _read_side_by_side(sources, options, workers) if workers > 0 else _read_in_turn(sources, options)
+    processes = _number_of_processes(sources, options.processes)
+    if 1 < processes <= len(sources):
+        read = _read_side_by_side(sources, options, processes - 1)
+    else:
+        read = _read_in_turn(sources, options, processes)
     outcomes: dict[str, _Outcome] = {}
     for source, outcome in read:
         outcomes[source.name] = outcome
@@ -148,13 +145,10 @@ def _read_all(
 
 def _number_of_processes(sources: tuple[TraceSource, ...], wanted: int) -> int:
     if wanted > 0:
-        return min(wanted, len(sources))
+        return wanted
     if sum(_text_bytes(source) for source in sources) < _SEQUENTIAL_TEXT_BYTES:
         return 1
-    return min(
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        len(sources),
-    )
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _text_bytes(source: TraceSource) -> int:
@@ -163,29 +157,22 @@ def _text_bytes(source: TraceSource) -> int:
 
 
 def _read_in_turn(
-    sources: tuple[TraceSource, ...], options: ReadOptions
+    sources: tuple[TraceSource, ...], options: ReadOptions, processes: int
 ) -> Iterable[tuple[TraceSource, _Outcome]]:
+    """Each file by all processes."""
     for source in sources:
-        yield source, _read_one(source, options)
+        yield source, _read_one(source, options, processes)
 
 
 def _read_side_by_side(
     sources: tuple[TraceSource, ...], options: ReadOptions, workers: int
 ) -> Iterable[tuple[TraceSource, _Outcome]]:
     """What other processes read from the largest file on, and this one meanwhile from the smallest on."""
-    # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
-    context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
     largest_first = sorted(sources, key=_text_bytes, reverse=True)
     unread: list[TraceSource] = []
     # A thread for each worker, since what waits for a thread can be taken back, and what waits for a process cannot.
-    with (
-        _pool(workers, context) as pool,
-        ThreadPoolExecutor(workers) as queue,
-        ExitStack() as unless_all_are_read,
-    ):
-        unless_all_are_read.callback(_stop_at_once, queue, pool, others)
-        pending = {queue.submit(_read_in, pool, source, options): source for source in largest_first}
+    with ThreadPoolExecutor(workers) as queue, worker_pool(workers) as pool:
+        pending = {queue.submit(run_in, pool, _read_one, source, options): source for source in largest_first}
         for future in reversed(list(pending)):
             if future.cancel():
                 source = pending.pop(future)
@@ -196,67 +183,24 @@ def _read_side_by_side(
                 unread.append(pending[future])
             else:
                 yield pending[future], outcome
-        unless_all_are_read.pop_all()
     # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
     for source in unread:
-        yield source, _read_alone(source, options, context)
+        yield source, _read_alone(source, options)
 
 
-def _pool(processes: int, context: SpawnContext) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, context, initializer=_end_with_parent, initargs=(os.getpid(),))
-
-
-def _read_in(pool: ProcessPoolExecutor, source: TraceSource, options: ReadOptions) -> _Outcome | None:
-    """What a worker makes of a file; None if a worker was killed, this one or another."""
-    try:
-        return pool.submit(_read_one, source, options).result()
-    except BrokenProcessPool:
-        return None
-
-
-def _stop_at_once(queue: ThreadPoolExecutor, pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
-    """End the workers: whoever interrupts does not want to wait until the files at hand have been read.
-
-    Args:
-        queue: the threads that wait for them.
-        pool: their pool.
-        others: processes that were there before it.
-    """
-    queue.shutdown(wait=False, cancel_futures=True)
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in set(multiprocessing.active_children()) - others:
-        process.terminate()
-
-
-def _end_with_parent(parent: int) -> None:
-    """Let a worker end without a word on Ctrl-C, and when its parent is gone.
-
-    Ctrl-C goes to all processes of a terminal, and the parent speaks. A parent that was killed says nothing to
-    its workers: they would wait for their next file for ever.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_LOOK_FOR_PARENT_S)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def _read_alone(source: TraceSource, options: ReadOptions, context: SpawnContext) -> _Outcome:
-    with _pool(1, context) as pool:
-        outcome = _read_in(pool, source, options)
+def _read_alone(source: TraceSource, options: ReadOptions) -> _Outcome:
+    with worker_pool(1) as pool:
+        outcome = run_in(pool, _read_one, source, options)
     message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
     return outcome or _lost(source, None, "killed", message)
 
 
-def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
+def _read_one(source: TraceSource, options: ReadOptions, processes: int = 1) -> _Outcome:
     """Read one file; every fault of the input becomes a problem."""
     classifier = Classifier(extra_patterns=options.communication_patterns)
     try:
         with source.open() as raw:
-            file = _read_through_cache(raw, source, options, classifier)
+            file = _read_through_cache(raw, source, options, classifier, processes)
     except NotATraceError:
         return _Outcome(file=None, problem=None)
     except TraceSyntaxError as error:
@@ -269,10 +213,10 @@ def _read_one(source: TraceSource, options: ReadOptions) -> _Outcome:
 
 
 def _read_through_cache(
-    raw: IO[bytes], source: TraceSource, options: ReadOptions, classifier: Classifier
+    raw: IO[bytes], source: TraceSource, options: ReadOptions, classifier: Classifier, processes: int
 ) -> TraceFile:
     if options.cache is None or source.is_remote or source.size_bytes < SMALLEST_STORED_BYTES:
-        return read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+        return _read_by(processes, raw, source, options, classifier)
     cache = TableCache(options.cache)
     before = file_state(raw)
     content = content_hash(raw, CacheFolder(options.cache))
@@ -281,10 +225,56 @@ def _read_through_cache(
     if found is not None:
         return found
     raw.seek(0)
-    file = read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+    file = _read_by(processes, raw, source, options, classifier)
     if file_state(raw) == before:  # else it was written to meanwhile: the hash may be that of another text
         cache.put(key, file)
     return file
+
+
+def _read_by(
+    processes: int, raw: IO[bytes], source: TraceSource, options: ReadOptions, classifier: Classifier
+) -> TraceFile:
+    """The file, its text in as many parts as there are processes."""
+    if processes > 1 and not source.is_remote:
+        size = unpacked_size(raw)
+        parts = [Part(index=i, count=processes, size_bytes=size) for i in range(processes)]
+        file = _join(source, _read_parts(parts, source, options))
+        if file is not None:
+            return file
+        raw.seek(0)
+    return read_trace(raw, source.name, classifier, max_unpacked_bytes=options.max_unpacked_bytes)
+
+
+def _read_parts(
+    parts: list[Part], source: TraceSource, options: ReadOptions
+) -> Generator[TracePart | None, None, None]:
+    """What is read of each part, in order; None for one that cannot be read on its own.
+
+    This process reads the first part, and workers the others.
+    """
+    with ThreadPoolExecutor(len(parts) - 1) as queue, worker_pool(len(parts) - 1) as pool:
+        others = [queue.submit(run_in, pool, _read_part, source, options, part) for part in parts[1:]]
+        yield _read_part(source, options, parts[0])
+        for i in range(len(others)):
+            yield others[i].result()
+            others[i] = Future()  # so that no more than one is held beside what was joined
+
+
+def _read_part(source: TraceSource, options: ReadOptions, part: Part) -> TracePart | None:
+    classifier = Classifier(extra_patterns=options.communication_patterns)
+    with source.open() as raw:
+        return read_part(raw, classifier, part, max_unpacked_bytes=options.max_unpacked_bytes)
+
+
+def _join(source: TraceSource, parts: _Parts) -> TraceFile | None:
+    """The file from its parts, taken one by one; None as soon as one could not be read on its own."""
+    with closing(parts):
+        whole = next(parts)
+        for part in parts:
+            if whole is None or part is None:
+                return None
+            whole.append(part)
+    return None if whole is None else whole.finish(source.name)
 
 
 def _lost(source: TraceSource, offset: int | None, kind: str, message: str) -> _Outcome:

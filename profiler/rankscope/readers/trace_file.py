@@ -20,6 +20,7 @@ from rankscope.readers.event_blocks import EventBlocks, RepairNote, note_repairs
 from rankscope.readers.event_decoding import syntax_error
 from rankscope.readers.json_scan import expect, skip_byte_order_mark, skip_whitespace, take_value
 from rankscope.readers.repair import Repair, repair_json
+from rankscope.readers.text_parts import Part, PartOfText
 
 _KEPT_KEYS = frozenset(
     {
@@ -91,8 +92,59 @@ def read_trace(
     return parser.finish(name)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracePart:
+    """What a part of a file's text holds."""
+
+    builder: TableBuilder
+    metadata: dict[str, Any]
+
+    def append(self, part: TracePart) -> None:
+        """Take over what the part that follows holds."""
+        self.builder.append(part.builder)
+        self.metadata.update(part.metadata)
+
+    def finish(self, name: str) -> TraceFile:
+        """The file's contents, once all parts were appended to the first."""
+        return _finish(name, self.builder, self.metadata, [])
+
+
+def read_part(
+    raw: IO[bytes],
+    classifier: Classifier,
+    part: Part,
+    *,
+    max_unpacked_bytes: int = DEFAULT_MAX_UNPACKED_BYTES,
+) -> TracePart | None:
+    """What a part of a file's text holds; None where the file must be read in one piece.
+
+    That is where the part is no trace by itself, or something in it had to be repaired: only who reads the whole
+    text can say where.
+
+    Args:
+        raw: the file, open for reading in binary mode, gzip or plain.
+        classifier: decides what communicates.
+        part: the part to read.
+        max_unpacked_bytes: limit of the uncompressed text of the whole file.
+    """
+    with unpack(raw) as source:
+        text = PartOfText(source, part, max_bytes=max_unpacked_bytes)
+        parser = _TraceParser(ByteWindow(text), TableBuilder(classifier))
+        try:
+            parser.parse()
+        except TraceSyntaxError:
+            return None
+    if part.index < part.count - 1 and not parser.ends_with_events:
+        return None  # the cut is not between events, but in what follows them
+    return parser.part()
+
+
 class _TraceParser:
-    """Reads the top level of a trace; the events array goes through `EventBlocks`."""
+    """Reads the top level of a trace; the events array goes through `EventBlocks`.
+
+    Attributes:
+        ends_with_events: whether the events are the last thing in the text.
+    """
 
     def __init__(self, window: ByteWindow, builder: TableBuilder) -> None:
         self._window = window
@@ -100,6 +152,7 @@ class _TraceParser:
         self._metadata: dict[str, Any] = {}
         self._repairs: dict[str, RepairNote] = {}
         self._has_events = False
+        self.ends_with_events = False
 
     def parse(self) -> None:
         window = self._window
@@ -163,6 +216,7 @@ class _TraceParser:
             raise TraceSyntaxError(f"expected a key, found {text[:20]!r}", offset=place) from error
 
     def _take_metadata(self, key: str) -> None:
+        self.ends_with_events = False
         window = self._window
         skip_whitespace(window)
         offset = window.offset_of(window.position)
@@ -180,7 +234,7 @@ class _TraceParser:
                 note_repairs(self._repairs, repair, offset)
 
     def _read_events(self, *, may_end_open: bool) -> None:
-        self._has_events = True
+        self._has_events = self.ends_with_events = True
         EventBlocks(self._window, self._builder.add_block, self._repairs, may_end_open=may_end_open).read()
 
     def _expect_end(self) -> None:
@@ -200,31 +254,41 @@ class _TraceParser:
         """
         if not self._has_events:
             raise NotATraceError
-        base = self._metadata.get("baseTimeNanoseconds", 0)
-        is_time = isinstance(base, int) and not isinstance(base, bool) and abs(base) < MAX_TIME_NS
-        base_ns = base if is_time else 0
-        problems = [
-            Problem(file=name, offset=note.offset, kind=note.kind, message=note.message)
-            for note in self._repairs.values()
-        ]
-        if not is_time:
-            problems.append(
-                Problem(
-                    file=name,
-                    offset=None,
-                    kind="base-time",
-                    message=f"baseTimeNanoseconds is {base!r}, not a number of ns; taken as 0",
-                )
+        return _finish(name, self._builder, self._metadata, list(self._repairs.values()))
+
+    def part(self) -> TracePart | None:
+        """The same, of a part; None without events, or with repairs."""
+        if not self._has_events or self._repairs:
+            return None
+        return TracePart(builder=self._builder, metadata=self._metadata)
+
+
+def _finish(
+    name: str, builder: TableBuilder, metadata: dict[str, Any], repairs: list[RepairNote]
+) -> TraceFile:
+    base = metadata.get("baseTimeNanoseconds", 0)
+    is_time = isinstance(base, int) and not isinstance(base, bool) and abs(base) < MAX_TIME_NS
+    problems = [
+        Problem(file=name, offset=note.offset, kind=note.kind, message=note.message) for note in repairs
+    ]
+    if not is_time:
+        problems.append(
+            Problem(
+                file=name,
+                offset=None,
+                kind="base-time",
+                message=f"baseTimeNanoseconds is {base!r}, not a number of ns; taken as 0",
             )
-        problems += _bad_event_problems(name, self._builder.bad)
-        table, cleaning_problems = clean_table(self._builder.build(base_ns), name)
-        return TraceFile(
-            name=name,
-            table=table,
-            events=self._builder.events,
-            metadata=self._metadata,
-            problems=(*problems, *cleaning_problems),
         )
+    problems += _bad_event_problems(name, builder.bad)
+    table, cleaning_problems = clean_table(builder.build(base if is_time else 0), name)
+    return TraceFile(
+        name=name,
+        table=table,
+        events=builder.events,
+        metadata=metadata,
+        problems=(*problems, *cleaning_problems),
+    )
 
 
 def _decode_metadata(text: bytes) -> tuple[Any, Repair | None]:
