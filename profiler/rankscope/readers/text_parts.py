@@ -47,10 +47,16 @@ class PartOfText:
     A cut is the first `},{` at or after a part's first byte. In a text that is cut elsewhere by it, inside a
     string or an argument for one, brackets or quotes do not match: reading the part fails, and the text has to be
     read in one piece.
+
+    Args:
+        source: the text.
+        part: the part.
+        max_bytes: limit of the whole text.
+        first_offset: offset in the text at which the source stands, not beyond the first byte of the part.
     """
 
-    def __init__(self, source: ReadsBytes, part: Part, *, max_bytes: int) -> None:
-        self._pieces = _part_of_text(_CutText(source, max_bytes), part)
+    def __init__(self, source: ReadsBytes, part: Part, *, max_bytes: int, first_offset: int = 0) -> None:
+        self._pieces = _part_of_text(_CutText(source, max_bytes, first_offset), part)
 
     def read(self, _size: int = -1, /) -> bytes:
         """The next bytes, b"" at the end.
@@ -61,18 +67,24 @@ class PartOfText:
         return next((piece for piece in self._pieces if piece), b"")
 
 
+def is_packed(raw: IO[bytes]) -> bool:
+    """Whether a file is compressed, told by its first bytes; it is left at its beginning."""
+    raw.seek(0)
+    magic = raw.read(len(_GZIP_MAGIC))
+    raw.seek(0)
+    return magic == _GZIP_MAGIC
+
+
 def unpacked_size(raw: IO[bytes]) -> int:
     """Bytes of a local file's text, about: what gzip keeps at the end of a file is the size modulo 4 GiB."""
     stored = os.fstat(raw.fileno()).st_size
+    if not is_packed(raw):
+        return stored
+    raw.seek(max(stored - _GZIP_SIZE_BYTES, 0))
+    modulo = int.from_bytes(raw.read(_GZIP_SIZE_BYTES), "little")
     raw.seek(0)
-    is_packed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-    if is_packed:
-        raw.seek(max(stored - _GZIP_SIZE_BYTES, 0))
-        modulo = int.from_bytes(raw.read(_GZIP_SIZE_BYTES), "little")
-        wraps = max(round((stored * _USUAL_RATIO - modulo) / (1 << 32)), 0)
-        stored = modulo + (wraps << 32)
-    raw.seek(0)
-    return stored
+    wraps = max(round((stored * _USUAL_RATIO - modulo) / (1 << 32)), 0)
+    return modulo + (wraps << 32)
 
 
 def _part_of_text(text: _CutText, part: Part) -> Iterator[bytes]:
@@ -101,13 +113,13 @@ class _CutText:
         cut_offset: offset of the last cut; -1 before any.
     """
 
-    def __init__(self, source: ReadsBytes, max_bytes: int) -> None:
+    def __init__(self, source: ReadsBytes, max_bytes: int, offset: int) -> None:
         self.is_at_cut = False
         self.cut_offset = -1
         self._source = source
         self._max_bytes = max_bytes
         self._held = b""
-        self._offset = 0  # of what is held
+        self._offset = offset  # of what is held
 
     def up_to_cut(self, target: int) -> Iterator[bytes]:
         """The text up to the first boundary at or after an offset; the comma is left out."""

@@ -128,7 +128,9 @@ def read_part(
         max_unpacked_bytes: limit of the uncompressed text of the whole file.
     """
     with unpack(raw) as source:
-        text = PartOfText(source, part, max_bytes=max_unpacked_bytes)
+        # A compressed file can be unpacked from its beginning only.
+        first_offset = raw.seek(part.first_byte) if source is raw and part.index > 0 else 0
+        text = PartOfText(source, part, max_bytes=max_unpacked_bytes, first_offset=first_offset)
         parser = _TraceParser(ByteWindow(text), TableBuilder(classifier))
         try:
             parser.parse()

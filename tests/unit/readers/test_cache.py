@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from rankscope.readers import run_reader
+from rankscope.readers import one_file
 from rankscope.readers.cache import TableCache
 from rankscope.readers.cache_folder import code_hash, default_cache_directory
 from rankscope.readers.run_reader import ReadOptions, read_run
@@ -37,7 +37,7 @@ def cache(tmp_path: Path) -> TableCache:
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of two ranks, whose files count as large ones."""
-    monkeypatch.setattr(run_reader, "SMALLEST_STORED_BYTES", 0)
+    monkeypatch.setattr(one_file, "SMALLEST_STORED_BYTES", 0)
     folder = tmp_path / "run"
     folder.mkdir()
     return write_ranks(folder, {0: EVENTS, 1: EVENTS})
@@ -75,7 +75,7 @@ def test_columns_can_be_written_to(cache: TableCache) -> None:
 def test_a_second_reading_parses_nothing_and_gives_the_same_run(cache: TableCache, run: Path) -> None:
     options = ReadOptions(cache=cache.directory)
     first = read_run(run, options)
-    with patch.object(run_reader, "read_trace", side_effect=AssertionError("read again")):
+    with patch.object(one_file, "read_trace", side_effect=AssertionError("read again")):
         second = read_run(run, options)
     assert second.problems == first.problems
     assert [w.file for w in second.windows] == ["rank0.json", "rank1.json"]
@@ -156,7 +156,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_kept(cache: TableCache, run: 
             os.utime(path, ns=(1, 1))
         return read_trace(*args, **more)  # type: ignore[arg-type]
 
-    with patch.object(run_reader, "read_trace", side_effect=read_and_touch):
+    with patch.object(one_file, "read_trace", side_effect=read_and_touch):
         read_run(run, ReadOptions(cache=cache.directory))
     assert not cache.directory.exists()
 

@@ -13,10 +13,11 @@ from rankscope.errors import InputError, UsageError
 from rankscope.model.categories import Classifier
 from rankscope.model.run import Run
 from rankscope.pipeline import ReadOptions, read_run
-from rankscope.readers import run_reader
+from rankscope.readers import one_file, side_by_side
 from rankscope.readers.discovery import TraceSource
+from rankscope.readers.side_by_side import number_of_processes
 from rankscope.readers.trace_file import TraceFile, read_trace
-from support.killing import read_or_die
+from support.killing import do_or_die, read_or_die
 from support.reading import columns_of, kinds_of
 from support.trace_text import job, kernel, nccl, trace_text, write_ranks
 
@@ -65,7 +66,8 @@ def test_several_processes_read_the_same_run(mixed_run: Path) -> None:
 def test_a_worker_that_is_killed_costs_its_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_reader, "_read_one", read_or_die)
+    monkeypatch.setattr(side_by_side, "_do", do_or_die)
+    monkeypatch.setattr(side_by_side, "read_one", read_or_die)
     write_ranks(tmp_path, {r: [kernel("gemm", r, 5)] for r in range(4)})
     (tmp_path / "rank1.json").rename(tmp_path / "killer1.json")
     run = read_run(tmp_path, SEVERAL)
@@ -112,7 +114,7 @@ def test_out_of_memory_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise MemoryError
         return read_trace(raw, name, classifier, max_unpacked_bytes=max_unpacked_bytes)
 
-    monkeypatch.setattr(run_reader, "read_trace", greedy)
+    monkeypatch.setattr(one_file, "read_trace", greedy)
     run = read_run(tmp_path)
     assert run.ranks == (0,)
     assert [(p.file, p.kind) for p in run.problems] == [("rank1.json", "memory")]
@@ -144,9 +146,9 @@ def test_nothing_is_read_of_a_run_that_is_two(tmp_path: Path) -> None:
     ],
 )
 def test_processes_are_started_where_they_pay(name: str, size_bytes: int, pays: bool) -> None:
-    """Two files, from 100 MiB of text on; a compressed one holds about 12 times its size."""
+    """From 100 MiB of text on; a compressed file holds about 12 times its size."""
     number = 1 if size_bytes == 90 << 20 else 2
     sources = tuple(TraceSource(name=f"{i}{name}", location="", size_bytes=size_bytes) for i in range(number))
     several = len(os.sched_getaffinity(0)) > 1
-    assert (run_reader._number_of_processes(sources, 0) > 1) is (pays and several)
-    assert run_reader._number_of_processes(sources, 2) == number
+    assert (number_of_processes(sources, 0) > 1) is (pays and several)
+    assert number_of_processes(sources, 2) == 2

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rankscope.model.categories import Classifier
 from rankscope.pipeline import ReadOptions, read_run
-from rankscope.readers import text_parts
+from rankscope.readers import side_by_side, text_parts
 from rankscope.readers.text_parts import Part, PartOfText, unpacked_size
 from rankscope.readers.trace_file import TraceFile, read_part
 from support.reading import columns_of, read_text
@@ -143,14 +143,18 @@ def test_the_size_of_the_text(tmp_path: Path, packed: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["rank0.json", "rank0.json.gz"])
-def test_several_processes_read_one_file(tmp_path: Path, name: str) -> None:
+def test_several_processes_read_one_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(side_by_side, "_SMALLEST_PART_BYTES", 100)
     (tmp_path / name).write_bytes(gzip.compress(TEXT) if name.endswith("gz") else TEXT)
     one, three = (read_run(tmp_path, ReadOptions(processes=n)) for n in (1, 3))
     assert columns_of(three.windows[0].table) == columns_of(one.windows[0].table)
     assert three.problems == one.problems
 
 
-def test_a_broken_file_is_told_as_one_process_tells_it(tmp_path: Path) -> None:
+def test_a_broken_file_is_told_as_one_process_tells_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(side_by_side, "_SMALLEST_PART_BYTES", 100)
     (tmp_path / "rank0.json").write_bytes(TEXT[:-300])
     (problem,) = read_run(tmp_path, ReadOptions(processes=2)).problems
     assert problem == read_run(tmp_path, ReadOptions(processes=1)).problems[0]

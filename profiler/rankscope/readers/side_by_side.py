@@ -1,0 +1,168 @@
+"""Files read by several processes at once: whole ones, or parts of those that would keep the others waiting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from rankscope.model.categories import Classifier
+from rankscope.readers.discovery import TraceSource
+from rankscope.readers.one_file import (
+    KeptTable,
+    Outcome,
+    ReadOptions,
+    find_kept_table,
+    lost,
+    outcome_of,
+    read_one,
+)
+from rankscope.readers.text_parts import Part, is_packed, unpacked_size
+from rankscope.readers.trace_file import TraceFile, TracePart, read_part
+from rankscope.readers.workers import run_in, worker_pool
+
+_SEQUENTIAL_TEXT_BYTES = 100 << 20
+"""Runs whose text is smaller than this are read by one process: starting others costs more."""
+
+_TASKS_PER_PROCESS = 8
+"""Enough that all processes end at about the same time."""
+
+_SMALLEST_PART_BYTES = 16 << 20
+_TEXT_PER_GZIP_BYTE = 12
+"""Bytes of text that a byte of a compressed trace holds, as in the real ones at hand (5 to 19)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Task:
+    """A file to read, or a part of one."""
+
+    source: TraceSource
+    part: Part | None = None
+
+
+def number_of_processes(sources: tuple[TraceSource, ...], wanted: int) -> int:
+    """How many processes are to read; `wanted` of 0 is one per core, if the text is large enough."""
+    if wanted > 0:
+        return wanted
+    if sum(_text_bytes(source) for source in sources) < _SEQUENTIAL_TEXT_BYTES:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _text_bytes(source: TraceSource) -> int:
+    """Bytes of a file's text, about."""
+    return source.size_bytes * (_TEXT_PER_GZIP_BYTE if source.name.lower().endswith(".gz") else 1)
+
+
+def read_side_by_side(
+    sources: tuple[TraceSource, ...], options: ReadOptions, processes: int
+) -> Iterator[tuple[TraceSource, Outcome]]:
+    """What comes of each file, in the order in which they are done.
+
+    Other processes begin with the largest file, and this one meanwhile with the smallest.
+    """
+    results = _Results(options)
+    largest_first = sorted(sources, key=_text_bytes, reverse=True)
+    tasks = [task for source in largest_first for task in results.plan(source, processes, len(sources))]
+    workers = min(processes, len(tasks)) - 1
+    if workers == 0:
+        yield from ((source, read_one(source, options)) for source in sources)
+        return
+    # A thread for each worker, since what waits for a thread can be taken back, and what waits for a process cannot.
+    with ThreadPoolExecutor(workers) as queue, worker_pool(workers) as pool:
+        pending = {queue.submit(run_in, pool, _do, task, options): task for task in tasks}
+        for future in reversed(list(pending)):
+            if future.cancel():
+                task = pending.pop(future)
+                yield from results.take(task, _do(task, options))
+        for future in as_completed(list(pending)):
+            yield from results.take(pending.pop(future), future.result())
+    # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
+    for source in results.unread:
+        yield source, _read_alone(source, options)
+
+
+def _do(task: _Task, options: ReadOptions) -> Outcome | TracePart | None:
+    """What comes of a task; None for a part that cannot be read on its own."""
+    if task.part is None:
+        return read_one(task.source, options)
+    classifier = Classifier(extra_patterns=options.communication_patterns)
+    try:
+        with task.source.open() as raw:
+            return read_part(raw, classifier, task.part, max_unpacked_bytes=options.max_unpacked_bytes)
+    except (OSError, MemoryError):  # whoever reads the whole file says what is wrong
+        return None
+
+
+def _read_alone(source: TraceSource, options: ReadOptions) -> Outcome:
+    with worker_pool(1) as pool:
+        outcome = run_in(pool, read_one, source, options)
+    message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
+    return outcome or lost(source, None, "killed", message)
+
+
+class _Results:
+    """What comes back of tasks, until files are whole.
+
+    Attributes:
+        unread: files of which something did not come back: to be read in one piece, on their own.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.unread: list[TraceSource] = []
+        self._options = options
+        self._parts: dict[str, list[TracePart | None]] = {}
+        self._arrived: dict[str, int] = {}
+        self._kept: dict[str, KeptTable | None] = {}
+
+    def plan(self, source: TraceSource, processes: int, files: int) -> list[_Task]:
+        """The tasks of a file, one of `files`: more than one if it would keep the processes waiting for the last."""
+        if source.is_remote:
+            return [_Task(source=source)]
+        try:
+            with source.open() as raw:
+                size, packed = unpacked_size(raw), is_packed(raw)
+                # Whoever reads a later part of a compressed file must unpack all that precedes it.
+                wanted = processes if packed else _TASKS_PER_PROCESS * processes
+                count = min(-(-wanted // files), size // _SMALLEST_PART_BYTES)
+                kept = find_kept_table(raw, source, self._options) if count > 1 else None
+        except OSError:  # what is wrong with it is said when it is read
+            return [_Task(source=source)]
+        if count <= 1 or (kept is not None and kept.load() is not None):
+            return [_Task(source=source)]
+        self._kept[source.name] = kept
+        self._parts[source.name] = [None] * count
+        self._arrived[source.name] = 0
+        return [_Task(source=source, part=Part(index=i, count=count, size_bytes=size)) for i in range(count)]
+
+    def take(self, task: _Task, result: Outcome | TracePart | None) -> Iterator[tuple[TraceSource, Outcome]]:
+        """What came of a task (None: nothing), and so of its file, if that is whole now."""
+        source = task.source
+        if task.part is None or not isinstance(result, TracePart | None):
+            if isinstance(result, Outcome):
+                yield source, result
+            else:
+                self.unread.append(source)
+            return
+        parts = self._parts[source.name]
+        parts[task.part.index] = result
+        self._arrived[source.name] += 1
+        if self._arrived[source.name] == len(parts):
+            del self._parts[source.name]
+            if None in parts:
+                self.unread.append(source)
+            else:
+                yield source, outcome_of(source, lambda: self._join(source, [p for p in parts if p]))
+
+    def _join(self, source: TraceSource, parts: list[TracePart]) -> TraceFile:
+        parts.reverse()
+        whole = parts.pop()
+        while parts:
+            whole.append(parts.pop())
+        file = whole.finish(source.name)
+        kept = self._kept[source.name]
+        if kept is not None:
+            with source.open() as raw:
+                kept.store(file, raw)
+        return file
