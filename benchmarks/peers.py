@@ -28,7 +28,7 @@ SMALL = SHARED / "many_allreduces_1of2" / "df_index_resolver.json.gz"
 LARGE = SHARED / "nccl_ddp_buckets_1of2" / "nccl_data.json.gz"
 RANKS = SHARED / "nanogpt_h100_8rank"
 LARGE_REPEATS = 31
-RANK_REPEATS = 6
+RANK_REPEATS = (6, 18)
 GROWTH = (1, 4, 16)
 
 
@@ -165,20 +165,17 @@ def _fit(what: str, runs: Sequence[tuple[float, Path]], rounds: int, base_s: flo
         shutil.rmtree(folder)
 
 
-def measure_processes(rounds: int) -> None:
-    """Print how much two processes gain on eight ranks."""
+def measure_processes(rounds: int, repeats: int) -> None:
+    """Print how much two processes gain on eight ranks, each the shared trace so many times over."""
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(RANKS.glob("*.gz")):
-            repeat_in_time(path, Path(folder) / path.stem, times=RANK_REPEATS)
+            repeat_in_time(path, Path(folder) / path.stem, times=repeats)
         size_mb = sum(p.stat().st_size for p in Path(folder).iterdir()) / 1e6
         print(f"\n8 ranks, {size_mb:.0f} MB of JSON, {rounds} round(s) in turns, {load_note()}")
-        one = [
-            measure_once(__file__, "rankscope: read, 1 process", Path(folder), cores=1) for _ in range(rounds)
-        ]
-        two = [
-            measure_once(__file__, "rankscope: read, 2 processes", Path(folder), cores=2)
-            for _ in range(rounds)
-        ]
+        one, two = [], []
+        for _ in range(rounds):
+            one.append(measure_once(__file__, "rankscope: read, 1 process", Path(folder), cores=1))
+            two.append(measure_once(__file__, "rankscope: read, 2 processes", Path(folder), cores=2))
         _print_sample("read, one process, one core", one, size_mb)
         _print_sample("read, two processes, two cores", two, size_mb)
         print(f"two processes are {median_of(one, 'wall_s') / median_of(two, 'wall_s'):.2f} x as fast")
@@ -202,7 +199,8 @@ def main() -> None:
     if "growth" in chosen:
         measure_growth(options.rounds)
     if "processes" in chosen:
-        measure_processes(options.rounds)
+        for repeats in RANK_REPEATS:
+            measure_processes(options.rounds, repeats)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from math import ceil
 
 from rankscope.model.categories import Classifier
 from rankscope.readers.discovery import TraceSource
@@ -27,6 +28,9 @@ _SEQUENTIAL_TEXT_BYTES = 100 << 20
 
 _TASKS_PER_PROCESS = 8
 """Enough that all processes end at about the same time."""
+
+_LAST_SHARE = 0.25
+"""Of a process's work: files that are read then, as the last, are read in parts."""
 
 _SMALLEST_PART_BYTES = 16 << 20
 _TEXT_PER_GZIP_BYTE = 12
@@ -63,14 +67,18 @@ def read_side_by_side(
     Other processes begin with the largest file, and this one meanwhile with the smallest.
     """
     results = _Results(options)
-    largest_first = sorted(sources, key=_text_bytes, reverse=True)
-    tasks = [task for source in largest_first for task in results.plan(source, processes, len(sources))]
+    tasks = [
+        task
+        for source, share, last in _shares(sources, processes)
+        for task in results.plan(source, share, last)
+    ]
     workers = min(processes, len(tasks)) - 1
     if workers == 0:
         yield from ((source, read_one(source, options)) for source in sources)
         return
-    # A thread for each worker, since what waits for a thread can be taken back, and what waits for a process cannot.
-    with ThreadPoolExecutor(workers) as queue, worker_pool(workers) as pool:
+    # What waits for a thread can be taken back, and what waits for a process cannot. Two threads for each process, so
+    # that the next task is with it when one is done: this process, busy itself, may not be there at once.
+    with ThreadPoolExecutor(2 * workers) as queue, worker_pool(workers) as pool:
         pending = {queue.submit(run_in, pool, _do, task, options): task for task in tasks}
         for future in reversed(list(pending)):
             if future.cancel():
@@ -81,6 +89,19 @@ def read_side_by_side(
     # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
     for source in results.unread:
         yield source, _read_alone(source, options)
+
+
+def _shares(sources: tuple[TraceSource, ...], processes: int) -> Iterator[tuple[TraceSource, float, bool]]:
+    """The files, the largest first; of each how many processes' work it is, and whether it is read among the last.
+
+    Workers read from the first on, and this process from the last on, until they meet.
+    """
+    total = sum(_text_bytes(source) for source in sources) or 1
+    meeting, end = processes - 1.0, 0.0
+    for source in sorted(sources, key=_text_bytes, reverse=True):
+        share = _text_bytes(source) / total * processes
+        begin, end = end, end + share
+        yield source, share, begin < meeting + _LAST_SHARE and end > meeting - _LAST_SHARE
 
 
 def _do(task: _Task, options: ReadOptions) -> Outcome | TracePart | None:
@@ -116,16 +137,22 @@ class _Results:
         self._arrived: dict[str, int] = {}
         self._kept: dict[str, KeptTable | None] = {}
 
-    def plan(self, source: TraceSource, processes: int, files: int) -> list[_Task]:
-        """The tasks of a file, one of `files`: more than one if it would keep the processes waiting for the last."""
-        if source.is_remote:
+    def plan(self, source: TraceSource, share: float, is_last: bool) -> list[_Task]:
+        """The tasks of a file: more than one if the processes would wait for it in the end.
+
+        Args:
+            source: the file.
+            share: of one process's work.
+            is_last: whether it is among the last to be read.
+        """
+        if source.is_remote or (share <= 1 and not is_last):
             return [_Task(source=source)]
         try:
             with source.open() as raw:
                 size, packed = unpacked_size(raw), is_packed(raw)
                 # Whoever reads a later part of a compressed file must unpack all that precedes it.
-                wanted = processes if packed else _TASKS_PER_PROCESS * processes
-                count = min(-(-wanted // files), size // _SMALLEST_PART_BYTES)
+                wanted = share if packed else _TASKS_PER_PROCESS * share
+                count = min(ceil(wanted), size // _SMALLEST_PART_BYTES)
                 kept = find_kept_table(raw, source, self._options) if count > 1 else None
         except OSError:  # what is wrong with it is said when it is read
             return [_Task(source=source)]
