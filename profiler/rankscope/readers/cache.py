@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import numpy as np
 
 from rankscope.model.run import Problem
 from rankscope.model.table import Arguments, Lane, TraceTable
-from rankscope.readers.cache_folder import DEFAULT_MAX_BYTES, CacheFolder, code_hash, entry_key
+from rankscope.readers.cache_folder import DEFAULT_MAX_BYTES, CacheFolder, HashedFile, code_hash, entry_key
+from rankscope.readers.gathering import parts
 from rankscope.readers.trace_file import TraceFile
 
 
@@ -46,12 +48,10 @@ class TableCache:
 
     def put(self, key: str, file: TraceFile) -> None:
         """Keep a file's table, if it can be kept."""
-        self._folder.write(f"{key}.table", _pack(file))
+        self._folder.write_by(f"{key}.table", partial(_pack, file))
 
 
-def _pack(file: TraceFile) -> bytes:
-    import pyarrow as pa
-
+def _pack(file: TraceFile, out: HashedFile) -> None:
     table, arguments = file.table, file.table.arguments
     facts = {
         "events": file.events,
@@ -61,18 +61,23 @@ def _pack(file: TraceFile) -> bytes:
         "texts": arguments.texts,
         "lanes": [[lane.pid, lane.tid, lane.device, lane.stream] for lane in table.lanes],
     }
-    sink = pa.BufferOutputStream()
+    _write_stream(out, _columns(table), facts)
+    _write_stream(out, _columns(arguments), {})
+
+
+def _write_stream(out: HashedFile, columns: dict[str, Any], facts: dict[str, Any]) -> None:
+    """One Arrow stream, a part of the rows at a time: beside the table there is no room for another."""
+    import pyarrow as pa
+
+    schema = pa.schema(
+        [(name, pa.from_numpy_dtype(column.dtype)) for name, column in columns.items()],
+        metadata={"facts": json.dumps(facts)},
+    )
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    for columns, notes in ((_columns(table), facts), (_columns(arguments), {})):
-        schema = pa.schema(
-            [(name, pa.from_numpy_dtype(column.dtype)) for name, column in columns.items()],
-            metadata={"facts": json.dumps(notes)},
-        )
-        batch = pa.record_batch([pa.array(column) for column in columns.values()], schema=schema)
-        with pa.ipc.new_stream(sink, schema, options=options) as writer:
-            writer.write_batch(batch)
-    payload: bytes = sink.getvalue().to_pybytes()
-    return payload
+    with pa.ipc.new_stream(out, schema, options=options) as writer:
+        for part in parts(len(next(iter(columns.values())))):
+            arrays = [pa.array(column[part]) for column in columns.values()]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
 
 
 def _unpack(payload: memoryview, name: str) -> TraceFile:
@@ -103,15 +108,16 @@ def _read_stream(source: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     import pyarrow as pa
 
     with pa.ipc.open_stream(source) as reader:
-        batch = reader.read_next_batch()
-        facts = json.loads(reader.schema.metadata[b"facts"])
-        while True:  # up to the end of this stream, where the next one begins
-            try:
-                reader.read_next_batch()
-            except StopIteration:
-                break
+        schema = reader.schema
+        batches = list(reader)
     # Copies, since Arrow's memory cannot be written to.
-    return {n: np.array(c) for n, c in zip(batch.schema.names, batch.columns, strict=True)}, facts
+    columns = {
+        field.name: np.concatenate(
+            [np.empty(0, field.type.to_pandas_dtype()), *(batch.column(i).to_numpy() for batch in batches)]
+        )
+        for i, field in enumerate(schema)
+    }
+    return columns, json.loads(schema.metadata[b"facts"])
 
 
 def _columns(table: TraceTable | Arguments) -> dict[str, Any]:

@@ -8,12 +8,14 @@ its hash is as good as absent.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import IO, Any
 
 CACHE_VARIABLE = "RANKSCOPE_CACHE"
 """Environment variable: a directory for the cache, or "off"."""
@@ -59,6 +61,28 @@ def entry_key(*parts: bytes | str) -> str:
     return hashlib.sha256(b"".join(one.digest() for one in hashes)).hexdigest()
 
 
+class HashedFile(io.RawIOBase):
+    """A file that is written to from its position on, and the hash of what was."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__()
+        self._file = file
+        self._digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, content: Any, /) -> int:
+        """Write all of some bytes."""
+        self._digest.update(content)
+        return self._file.write(content)
+
+    def digest(self) -> bytes:
+        """SHA-256 of all that was written."""
+        return self._digest.digest()
+
+
 class CacheFolder:
     """A folder of entries.
 
@@ -88,16 +112,23 @@ class CacheFolder:
 
     def write(self, name: str, content: bytes) -> None:
         """Keep an entry; a disk that is full or may not be written to keeps nothing, silently."""
-        if len(content) > self.max_bytes:
-            return
+        self.write_by(name, lambda out: out.write(content))
+
+    def write_by(self, name: str, write: Callable[[HashedFile], object]) -> None:
+        """The same, of content that is written piece by piece."""
         with suppress(OSError):
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".new-")
             try:
                 with os.fdopen(handle, "wb") as out:
-                    out.write(_MAGIC + hashlib.sha256(content).digest())
-                    out.write(content)
-                Path(temporary).replace(self.directory / name)
+                    out.write(_MAGIC + bytes(_HASH_BYTES))
+                    hashed = HashedFile(out)
+                    write(hashed)
+                    size = out.tell()
+                    out.seek(len(_MAGIC))
+                    out.write(hashed.digest())
+                if size <= self.max_bytes:
+                    Path(temporary).replace(self.directory / name)
             finally:
                 Path(temporary).unlink(missing_ok=True)  # what has its name is no longer there
             self._evict()
