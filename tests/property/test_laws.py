@@ -18,7 +18,7 @@ from support.trace_text import Bare, Row, annotation, cpu_op, kernel, row
 
 # A law that breaks is shown by the first example that breaks it, a few rows long: making it smaller took minutes.
 LAW = settings(
-    max_examples=200, deadline=None, database=None, phases=(Phase.explicit, Phase.generate, Phase.target)
+    max_examples=100, deadline=None, database=None, phases=(Phase.explicit, Phase.generate, Phase.target)
 )
 FULL = AnalyzeOptions(detail="full")
 FIGURES = [field.name for field in fields(Measures)]
