@@ -12,7 +12,7 @@ from isal import igzip, isal_zlib
 from rankscope.errors import TraceSyntaxError
 from rankscope.units import format_size
 
-READ_BYTES = 1 << 20
+READ_BYTES = 2 << 20
 """Bytes read at a time: large enough that the cost per block vanishes, small against the memory budget."""
 
 DEFAULT_MAX_UNPACKED_BYTES = 64 << 30
