@@ -6,7 +6,7 @@ import numpy as np
 
 from rankscope.model.categories import Category
 from rankscope.model.intervals import Int64
-from rankscope.model.table import NO_ID, TraceTable
+from rankscope.model.table import TraceTable
 
 NO_ROW = -1
 
@@ -29,16 +29,17 @@ def find_launches(table: TraceTable, rows: Int64) -> Int64:
     found = np.full(len(rows), NO_ROW, np.int64)
     if len(launches) == 0 or len(rows) == 0:
         return found
-    order = np.lexsort((table.start_ns[launches], table.correlation[launches]))
-    launches = launches[order]
+    launches = launches[np.argsort(table.correlation[launches], kind="stable")]  # by start already
     ids = table.correlation[launches]
     wanted = table.correlation[rows]
     first = np.searchsorted(ids, wanted, side="left")
-    after = np.searchsorted(ids, wanted, side="right")
-    known = (after > first) & (wanted > 0) & (wanted != NO_ID)
+    known = np.flatnonzero((first < len(ids)) & (wanted > 0))
+    known = known[ids[first[known]] == wanted[known]]
     found[known] = launches[first[known]]
-    for i in np.flatnonzero(known & (after - first > 1)):
-        candidates = launches[first[i] : after[i]]
+    following = np.minimum(first[known] + 1, len(ids) - 1)
+    several = known[(following > first[known]) & (ids[following] == wanted[known])]
+    for i in several.tolist():
+        candidates = launches[first[i] : np.searchsorted(ids, wanted[i], side="right")]
         before = np.searchsorted(table.start_ns[candidates], table.start_ns[rows[i]], side="right")
         found[i] = candidates[max(int(before) - 1, 0)]
     return found
