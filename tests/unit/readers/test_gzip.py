@@ -44,7 +44,9 @@ def test_two_whole_traces_in_two_members_are_refused() -> None:
     assert fault_of(PACKED + PACKED).offset == len(TEXT)
 
 
-@pytest.mark.parametrize("stored", [b"", gzip.compress(b""), gzip.compress(b" \n")])
+@pytest.mark.parametrize(
+    "stored", [b"", gzip.compress(b""), gzip.compress(b" \n")], ids=["no byte", "no text", "only space"]
+)
 def test_nothing_inside(stored: bytes) -> None:
     fault = fault_of(stored)
     assert (fault.slug, fault.offset) == ("empty", 0)
