@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "profiler" / "rankscope"
 PAGE = ROOT / "docs" / "errors.md"
 
-_PLACE_OF_KIND = {"_problem": 1, "_note": 1, "_lost": 2}
+_PLACE_OF_KIND = {"_problem": 1, "_note": 1, "lost": 2}
 """Functions that make a problem, and which of their arguments is the kind."""
 
 
@@ -22,7 +22,7 @@ def kinds_in(source: str) -> Iterator[str]:
             name = node.func.id if isinstance(node.func, ast.Name) else ""
             key = "slug" if name.endswith("Error") else "kind" if name in ("Problem", "ProblemRow") else None
             given = [keyword.value for keyword in node.keywords if keyword.arg == key]
-            place = _PLACE_OF_KIND.get(name) if "Problem(" in source else None
+            place = _PLACE_OF_KIND.get(name) if name == "lost" or "Problem(" in source else None
             if place is not None and len(node.args) > place:
                 given.append(node.args[place])
             yield from (v.value for v in given if isinstance(v, ast.Constant) and isinstance(v.value, str))
