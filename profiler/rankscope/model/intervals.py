@@ -84,16 +84,24 @@ def intersect(a: IntervalSet, b: IntervalSet) -> IntervalSet:
         return EMPTY
     # Pieces begin at a start that lies in the other set, at its first moment or later; they end likewise.
     return IntervalSet(
-        starts=np.union1d(_those_in(b, a.starts, "right"), _those_in(a, b.starts, "right")),
-        ends=np.union1d(_those_in(b, a.ends, "left"), _those_in(a, b.ends, "left")),
+        starts=_merge_times(_those_in(b, a.starts, "right"), _those_in(a, b.starts, "right")),
+        ends=_merge_times(_those_in(b, a.ends, "left"), _those_in(a, b.ends, "left")),
     )
 
 
 def _those_in(cover: IntervalSet, times: Int64, side: Literal["left", "right"]) -> Int64:
     """The times t with start <= t < end of an interval (side "right"), or start < t <= end (side "left")."""
-    bounds = np.stack([cover.starts, cover.ends], axis=1).ravel()
+    bounds = np.empty(2 * len(cover), np.int64)
+    bounds[0::2], bounds[1::2] = cover.starts, cover.ends
     inside: Int64 = times[np.searchsorted(bounds, times, side) % 2 == 1]
     return inside
+
+
+def _merge_times(a: Int64, b: Int64) -> Int64:
+    """The times of two sorted arrays, each once."""
+    times = np.sort(np.concatenate([a, b]), kind="stable")  # merges what is sorted in parts
+    merged: Int64 = times[np.append(True, times[1:] != times[:-1])[: len(times)]]
+    return merged
 
 
 def subtract(a: IntervalSet, b: IntervalSet) -> IntervalSet:
