@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -16,32 +17,41 @@ _GIB = 1 << 30
 _DAY_SECONDS = 24 * 3600
 
 
+_Store = Annotated[
+    str, typer.Option(help="Folder or fsspec URL (s3://bucket/prefix) of the runs; made if absent.")
+]
+_Host = Annotated[str, typer.Option(help="Address to listen on; any but this machine's own needs a token.")]
+_Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")]
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(show_default=f"the variable {TOKEN_VARIABLE}", help="File that holds the token."),
+]
+_Spool = Annotated[
+    Path | None,
+    typer.Option(show_default="in the store, or the user's cache", help="Folder for uploads on their way."),
+]
+_MaxUpload = Annotated[float, typer.Option(min=0.001, help="Most GiB of one run as it is sent.")]
+_MaxFile = Annotated[float, typer.Option(min=0.001, help="Most GiB of one file as it is sent.")]
+_MaxUnpacked = Annotated[float, typer.Option(min=0.001, help="Most GiB of one file once unpacked.")]
+_AnalysisSeconds = Annotated[float, typer.Option(min=1, help="Most time for one analysis.")]
+_KeepRuns = Annotated[int | None, typer.Option(min=1, help="Delete the oldest runs above this number.")]
+_KeepDays = Annotated[float | None, typer.Option(min=0, help="Delete runs that are older.")]
+_RebuildIndex = Annotated[bool, typer.Option("--rebuild-index", help="Make the store's index anew first.")]
+
+
 def dashboard(
-    store: str = typer.Option(
-        DEFAULT_STORE,
-        "--store",
-        help="Folder or fsspec URL (s3://bucket/prefix) of the runs; made if absent.",
-    ),
-    host: str = typer.Option(
-        "127.0.0.1", "--host", help="Address to listen on; any but this machine's own needs a token."
-    ),
-    port: int = typer.Option(8501, "--port", min=0, max=65535, help="Port to listen on; 0 takes a free one."),
-    token_file: Path | None = typer.Option(
-        None, "--token-file", show_default=f"the variable {TOKEN_VARIABLE}", help="File that holds the token."
-    ),
-    spool: Path | None = typer.Option(
-        None,
-        "--spool",
-        show_default="in the store, or the user's cache",
-        help="Folder for uploads on their way.",
-    ),
-    max_upload: float = typer.Option(16.0, min=0.001, help="Most GiB of one run as it is sent."),
-    max_file: float = typer.Option(4.0, min=0.001, help="Most GiB of one file as it is sent."),
-    max_unpacked: float = typer.Option(16.0, min=0.001, help="Most GiB of one file once unpacked."),
-    analysis_seconds: float = typer.Option(1800.0, min=1, help="Most time for one analysis."),
-    keep_runs: int | None = typer.Option(None, min=1, help="Delete the oldest runs above this number."),
-    keep_days: float | None = typer.Option(None, min=0, help="Delete runs that are older."),
-    rebuild_index: bool = typer.Option(False, "--rebuild-index", help="Make the store's index anew first."),
+    store: _Store = DEFAULT_STORE,
+    host: _Host = "127.0.0.1",
+    port: _Port = 8501,
+    token_file: _TokenFile = None,
+    spool: _Spool = None,
+    max_upload: _MaxUpload = 16.0,
+    max_file: _MaxFile = 4.0,
+    max_unpacked: _MaxUnpacked = 16.0,
+    analysis_seconds: _AnalysisSeconds = 1800.0,
+    keep_runs: _KeepRuns = None,
+    keep_days: _KeepDays = None,
+    rebuild_index: _RebuildIndex = False,
 ) -> None:
     """Upload runs, look at them and share links, in the browser."""
     try:
