@@ -11,7 +11,7 @@ from rankscope.correlate.ddp_buckets import BucketEvents
 from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.gradient_rows import device_ready_times, host_ready_times
 from rankscope.correlate.launches import NO_ROW
-from rankscope.model.intervals import Int64, covered_ns, union
+from rankscope.model.intervals import Int64, covered_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def measure_buckets(communications: Communications, buckets: BucketEvents) -> Bu
         overhead = np.where(known, launched - np.where(known, asked, 0), NO_TIME)
     possible = np.maximum(ready, launched)  # NO_TIME is the least of all
     both = (ready != NO_TIME) & (launched != NO_TIME)
-    compute = union(table.start_ns[events.compute], table.ends_of(events.compute))
+    compute = table.times_of(events.compute)
     return BucketTimes(
         ready_ns=ready,
         launched_ns=launched,

@@ -12,7 +12,7 @@ from rankscope.correlate.communications import Communications
 from rankscope.correlate.steps import OUTSIDE_STEPS
 from rankscope.model.categories import UNKNOWN_OP
 from rankscope.model.groups import GroupKey
-from rankscope.model.intervals import Int64, covered_ns, union
+from rankscope.model.intervals import Int64, covered_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ class _Part:
 def _parts(one: Communications) -> dict[tuple[GroupKey, str], _Part]:
     """Totals of one window on one device per (group, op)."""
     table, compute = one.events.table, one.events.compute
-    cover = union(table.start_ns[compute], table.ends_of(compute))
+    cover = table.times_of(compute)
     kinds_of: dict[tuple[GroupKey, str], list[int]] = defaultdict(list)
     for number, kind in enumerate(one.kinds):
         kinds_of[kind.group, kind.op].append(number)
@@ -96,7 +96,7 @@ def _parts(one: Communications) -> dict[tuple[GroupKey, str], _Part]:
         rows = one.rows[np.isin(one.kind, numbers)]
         if len(rows) == 0:
             continue
-        times = union(table.start_ns[rows], table.ends_of(rows))
+        times = table.times_of(rows)
         covered = int(covered_ns(times.starts, times.ends, cover).sum())
         counts = np.bincount(one.kind, minlength=len(one.kinds))
         sizes = [one.kinds[n].size_bytes for n in numbers]

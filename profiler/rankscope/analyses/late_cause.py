@@ -141,8 +141,8 @@ class _Account:
         # On the CPU a row of the autograd engine spans Python's hooks too: only what holds no other is compute.
         is_cpu = self._events.device == "cpu"
         self._compute_rows = leaf_operators(table) if is_cpu else self._events.compute
-        self._compute = union(table.start_ns[self._compute_rows], table.ends_of(self._compute_rows))
-        self._memory = union(table.start_ns[self._events.memory], table.ends_of(self._events.memory))
+        self._compute = table.times_of(self._compute_rows)
+        self._memory = table.times_of(self._events.memory)
 
     def region(self, step: int) -> IntervalSet | None:
         """From the last meeting of the step before to the last of this one, without what it was blocked."""

@@ -16,7 +16,6 @@ from rankscope.model.intervals import (
     intersect,
     merge,
     subtract,
-    union,
 )
 from rankscope.model.report import Measures
 
@@ -138,4 +137,4 @@ def add_measures(parts: Iterable[Measures]) -> Measures:
 
 
 def _union(events: DeviceEvents, rows: Int64) -> IntervalSet:
-    return union(events.table.start_ns[rows], events.table.ends_of(rows))
+    return events.table.times_of(rows)

@@ -250,9 +250,7 @@ def _describe_lane(lane: Lane) -> tuple[str, LaneKind]:
 
 def _find_exposed(device: DeviceEvents, span: _Span) -> IntervalSet:
     table = device.table
-    times = [
-        union(table.start_ns[rows], table.ends_of(rows)) for rows in (device.communication, device.compute)
-    ]
+    times = [table.times_of(rows) for rows in (device.communication, device.compute)]
     exposed = subtract(*times)
     return union(np.maximum(exposed.starts, span.start), np.minimum(exposed.ends, span.end))
 

@@ -33,7 +33,7 @@ def split_exposed(communications: Communications, wait_ns: Int64) -> WaitSplit:
     table, rows = communications.events.table, communications.rows
     start, end = table.start_ns[rows], table.ends_of(rows)
     compute_rows = communications.events.compute
-    compute = union(table.start_ns[compute_rows], table.ends_of(compute_rows))
+    compute = table.times_of(compute_rows)
     transfers = union(np.minimum(start + wait_ns, end), end)
     exposed = subtract(merge(union(start, end)), compute)
     transfer_ns = exposed.length_ns - subtract(exposed, transfers).length_ns
@@ -44,5 +44,5 @@ def hidden_ns(communications: Communications) -> Int64:
     """Nanoseconds of each event beside which compute ran, int64[k]."""
     table, rows = communications.events.table, communications.rows
     compute_rows = communications.events.compute
-    compute = union(table.start_ns[compute_rows], table.ends_of(compute_rows))
+    compute = table.times_of(compute_rows)
     return covered_ns(table.start_ns[rows], table.ends_of(rows), compute)

@@ -102,14 +102,12 @@ def host_waits(events: DeviceEvents) -> IntervalSet:
     calls = table.rows_of_category(Category.RUNTIME)
     operators = leaf_operators(table)
     operators = operators[table.duration_ns[operators] >= _MIN_OPERATOR_NS]
-    computing = union(table.start_ns[operators], table.ends_of(operators))
+    computing = table.times_of(operators)
     meanwhile = _that_touch(computing, table, calls)
-    inside = subtract(computing, union(table.start_ns[meanwhile], table.ends_of(meanwhile)))
+    inside = subtract(computing, table.times_of(meanwhile))
     long = inside.ends - inside.starts >= _MIN_OPERATOR_NS
     waits = calls[table.duration_ns[calls] >= _MIN_WAIT_NS]
-    return merge(
-        union(table.start_ns[waits], table.ends_of(waits)), union(inside.starts[long], inside.ends[long])
-    )
+    return merge(table.times_of(waits), union(inside.starts[long], inside.ends[long]))
 
 
 def _that_touch(times: IntervalSet, table: TraceTable, rows: Int64) -> Int64:

@@ -76,7 +76,7 @@ def _annotated(table: TraceTable, pattern: re.Pattern[str]) -> IntervalSet:
     if not wanted.any():
         return EMPTY
     rows = np.flatnonzero(wanted[table.name] & (table.category == Category.USER_ANNOTATION))
-    return union(table.start_ns[rows], table.ends_of(rows))
+    return table.times_of(rows)
 
 
 def _rows_with(table: TraceTable, matches: list[bool]) -> Int64:
@@ -105,7 +105,7 @@ def _communication_hook(table: TraceTable) -> IntervalSet:
     """From where a gradient is accumulated to the end of its row in the engine: there DDP runs its hooks."""
     outer = _rows_with(table, [name == _ACCUMULATE_ROW for name in table.names])
     inner = _rows_with(table, [name == _ACCUMULATE for name in table.names])
-    whole = union(table.start_ns[outer], table.ends_of(outer))
+    whole = table.times_of(outer)
     if len(outer) == 0 or len(inner) == 0:
         return EMPTY
     place = np.searchsorted(whole.starts, table.ends_of(inner), side="right") - 1

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankscope.model.categories import Category, EventClass
-from rankscope.model.intervals import Int64
+from rankscope.model.intervals import Int64, IntervalSet, union
 
 Int32 = npt.NDArray[np.int32]
 Int16 = npt.NDArray[np.int16]
@@ -122,6 +122,10 @@ class TraceTable:
         """int64[k], end of each of some rows in nanoseconds; a column of all rows is not made for it."""
         ends: Int64 = self.start_ns[rows] + self.duration_ns[rows]
         return ends
+
+    def times_of(self, rows: Int64) -> IntervalSet:
+        """When at least one of some rows is on."""
+        return union(self.start_ns[rows], self.ends_of(rows))
 
     def rows_of_class(self, event_class: EventClass, device: int) -> Int64:
         """int64[k], rows of one class on one device (device rows only where `device` is a GPU)."""

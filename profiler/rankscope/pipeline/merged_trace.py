@@ -14,7 +14,7 @@ import numpy as np
 from rankscope.correlate.clocks import Clocks, correction
 from rankscope.correlate.device_events import DeviceEvents
 from rankscope.model.categories import Category, EventClass
-from rankscope.model.intervals import Int64, subtract, union
+from rankscope.model.intervals import Int64, subtract
 from rankscope.pipeline.together import Together
 from rankscope.pipeline.window_results import WindowResults
 from rankscope.units import NS_PER_US
@@ -120,8 +120,8 @@ def _lane_name(events: DeviceEvents, lane: int, on_device: bool) -> str:
 
 def _exposed_counter(events: DeviceEvents, clocks: Clocks, origin_ns: int) -> Iterator[dict[str, object]]:
     table, rank = events.table, events.window.rank
-    communication = union(table.start_ns[events.communication], table.ends_of(events.communication))
-    compute = union(table.start_ns[events.compute], table.ends_of(events.compute))
+    communication = table.times_of(events.communication)
+    compute = table.times_of(events.compute)
     exposed = subtract(communication, compute)
     where = "" if events.device == "cpu" else f" GPU {events.device}"
     for times, value in ((exposed.starts, 1), (exposed.ends, 0)):

@@ -241,7 +241,7 @@ class _WindowTimes:
 def _window_times(window: WindowBuckets) -> _WindowTimes:
     events, device = window.events, window.result.events
     table, rows = device.table, events.gradients.rows
-    issued = table.ends_of(rows).copy()
+    issued = table.ends_of(rows)
     asked = np.flatnonzero((events.host_row != NO_ROW) & (events.last_gradient != NO_GRADIENT))
     np.minimum.at(issued, events.last_gradient[asked], table.start_ns[events.host_row[asked]])
     ready = issued

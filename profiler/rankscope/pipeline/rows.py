@@ -13,7 +13,7 @@ import numpy as np
 from rankscope.analyses.communication_totals import GroupTotal
 from rankscope.analyses.overlap import add_measures, overlap_ratio
 from rankscope.correlate.steps import OUTSIDE_STEPS
-from rankscope.model.intervals import covered_ns, union
+from rankscope.model.intervals import covered_ns
 from rankscope.model.report import (
     CommunicationRow,
     GroupRow,
@@ -204,7 +204,7 @@ def communication_rows(results: list[WindowResults], origin_ns: int) -> list[Com
 def _communications_of(result: WindowResults, origin_ns: int) -> list[CommunicationRow]:
     communications, table = result.communications, result.events.table
     rows = communications.rows
-    compute = union(table.start_ns[result.events.compute], table.ends_of(result.events.compute))
+    compute = table.times_of(result.events.compute)
     covered = covered_ns(table.start_ns[rows], table.ends_of(rows), compute)
     step_of = np.where(result.communication_steps == OUTSIDE_STEPS, -1, result.communication_steps)
     made = []

@@ -30,12 +30,17 @@ class ReadsBytes(Protocol):
         ...
 
 
-@contextmanager
-def unpack(raw: IO[bytes]) -> Iterator[ReadsBytes]:
-    """Uncompressed bytes of a file that is gzip or not, told apart by its first bytes, not by its name."""
+def is_packed(raw: IO[bytes]) -> bool:
+    """Whether a file is gzip, told by its first bytes and not by its name; it is left at its beginning."""
     magic = raw.read(1) + raw.read(1)  # a pipe or a remote file may give fewer bytes than asked for
     raw.seek(0)
-    if magic != _GZIP_MAGIC:
+    return magic == _GZIP_MAGIC
+
+
+@contextmanager
+def unpack(raw: IO[bytes]) -> Iterator[ReadsBytes]:
+    """Uncompressed bytes of a file that stands at its beginning, gzip or not."""
+    if not is_packed(raw):
         yield raw
         return
     opener: Any = igzip.IGzipFile  # isal ships no types for it

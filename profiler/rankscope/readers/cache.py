@@ -41,6 +41,10 @@ class TableCache:
         """
         return entry_key(content, code_hash("readers", "model"), repr(tuple(options)))
 
+    def has(self, key: str) -> bool:
+        """Whether there is an entry, whole or not."""
+        return self._folder.has(f"{key}.table")
+
     def get(self, key: str, name: str) -> TraceFile | None:
         """The entry, as if read from a file called `name`; None if there is none that is whole."""
         content = self._folder.read(f"{key}.table")

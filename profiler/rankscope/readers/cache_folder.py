@@ -95,6 +95,10 @@ class CacheFolder:
         self.directory = directory
         self.max_bytes = max_bytes
 
+    def has(self, name: str) -> bool:
+        """Whether there is an entry, whole or not."""
+        return (self.directory / name).is_file()
+
     def read(self, name: str) -> memoryview | None:
         """Content of an entry; None if there is none that is whole."""
         path = self.directory / name

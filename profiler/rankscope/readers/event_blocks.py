@@ -10,11 +10,10 @@ from itertools import islice
 from rankscope.errors import TraceSyntaxError
 from rankscope.readers.byte_stream import READ_BYTES, ByteWindow
 from rankscope.readers.event_decoding import BlockSyntaxError, Event, Number, decode_events, exact_times
-from rankscope.readers.json_scan import end_of_value, skip_whitespace, truncated
+from rankscope.readers.json_scan import BOUNDARY, SPACE, end_of_value, skip_whitespace, truncated
 from rankscope.readers.repair import Repair, repair_json
 
 _CLOSE, _COMMA = ord("]"), ord(",")
-_BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
 _END_OF_ARRAY = re.compile(rb'\}[ \t\r\n]*(\])[ \t\r\n]*(?:,[ \t\r\n]*"|\}|\Z)')
 _BACKWARD_BYTES = 1 << 16
 _MAX_BLOCK_BYTES = 256 << 20
@@ -257,7 +256,7 @@ def _is_right_until_end(text: bytes) -> bool:
 
 
 def _skip(buffer: bytearray, position: int) -> int:
-    while position < len(buffer) and buffer[position] in b" \t\r\n":
+    while position < len(buffer) and buffer[position] in SPACE:
         position += 1
     return position
 
@@ -268,7 +267,7 @@ def _last_boundary(buffer: bytearray, start: int) -> int | None:
     while end > start:
         begin = max(start, end - _BACKWARD_BYTES)
         found = None
-        for match in _BOUNDARY.finditer(buffer, begin, min(end + 64, len(buffer))):
+        for match in BOUNDARY.finditer(buffer, begin, min(end + 64, len(buffer))):
             found = match
         if found is not None:
             return buffer.index(b",", found.start())

@@ -11,6 +11,12 @@ import re
 from rankscope.errors import TraceSyntaxError
 from rankscope.readers.byte_stream import ByteWindow
 
+SPACE = b" \t\r\n"
+"""What JSON allows between values."""
+
+BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
+"""Where one event ends and the next begins, mostly: it may stand inside a string or an event too."""
+
 _WHITESPACE = re.compile(rb"[ \t\r\n]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _NEXT_STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*("|\\?\Z)|[{}\[\]]', re.DOTALL)

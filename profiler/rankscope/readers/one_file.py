@@ -86,6 +86,10 @@ class KeptTable:
     name: str
     state: tuple[int, ...]
 
+    def exists(self) -> bool:
+        """Whether the file was read before; whether its table is whole only `load` tells."""
+        return self.cache.has(self.key)
+
     def load(self) -> TraceFile | None:
         """The file as it was read before, if it is there and whole."""
         return self.cache.get(self.key, self.name)

@@ -6,9 +6,11 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 
 from rankscope.model.categories import Classifier
+from rankscope.readers.byte_stream import is_packed
 from rankscope.readers.discovery import TraceSource
 from rankscope.readers.one_file import (
     KeptTable,
@@ -19,7 +21,7 @@ from rankscope.readers.one_file import (
     outcome_of,
     read_one,
 )
-from rankscope.readers.text_parts import Part, is_packed, unpacked_size
+from rankscope.readers.text_parts import TEXT_PER_GZIP_BYTE, Part, unpacked_size
 from rankscope.readers.trace_file import TraceFile, TracePart, read_part
 from rankscope.readers.workers import run_in, worker_pool
 
@@ -33,8 +35,6 @@ _LAST_SHARE = 0.25
 """Of a process's work: files that are read then, as the last, are read in parts."""
 
 _SMALLEST_PART_BYTES = 16 << 20
-_TEXT_PER_GZIP_BYTE = 12
-"""Bytes of text that a byte of a compressed trace holds, as in the real ones at hand (5 to 19)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def number_of_processes(sources: tuple[TraceSource, ...], wanted: int) -> int:
 
 def _text_bytes(source: TraceSource) -> int:
     """Bytes of a file's text, about."""
-    return source.size_bytes * (_TEXT_PER_GZIP_BYTE if source.name.lower().endswith(".gz") else 1)
+    return source.size_bytes * (TEXT_PER_GZIP_BYTE if source.name.lower().endswith(".gz") else 1)
 
 
 def read_side_by_side(
@@ -133,8 +133,7 @@ class _Results:
     def __init__(self, options: ReadOptions) -> None:
         self.unread: list[TraceSource] = []
         self._options = options
-        self._parts: dict[str, list[TracePart | None]] = {}
-        self._arrived: dict[str, int] = {}
+        self._parts: dict[str, dict[int, TracePart | None]] = {}
         self._kept: dict[str, KeptTable | None] = {}
 
     def plan(self, source: TraceSource, share: float, is_last: bool) -> list[_Task]:
@@ -149,46 +148,49 @@ class _Results:
             return [_Task(source=source)]
         try:
             with source.open() as raw:
-                size, packed = unpacked_size(raw), is_packed(raw)
+                size = unpacked_size(raw)
                 # Whoever reads a later part of a compressed file must unpack all that precedes it.
-                wanted = share if packed else _TASKS_PER_PROCESS * share
+                wanted = share if is_packed(raw) else _TASKS_PER_PROCESS * share
                 count = min(ceil(wanted), size // _SMALLEST_PART_BYTES)
                 kept = find_kept_table(raw, source, self._options) if count > 1 else None
         except OSError:  # what is wrong with it is said when it is read
             return [_Task(source=source)]
-        if count <= 1 or (kept is not None and kept.load() is not None):
+        if count <= 1 or (kept is not None and kept.exists()):
             return [_Task(source=source)]
         self._kept[source.name] = kept
-        self._parts[source.name] = [None] * count
-        self._arrived[source.name] = 0
+        self._parts[source.name] = {}
         return [_Task(source=source, part=Part(index=i, count=count, size_bytes=size)) for i in range(count)]
 
     def take(self, task: _Task, result: Outcome | TracePart | None) -> Iterator[tuple[TraceSource, Outcome]]:
         """What came of a task (None: nothing), and so of its file, if that is whole now."""
         source = task.source
-        if task.part is None or not isinstance(result, TracePart | None):
-            if isinstance(result, Outcome):
-                yield source, result
-            else:
-                self.unread.append(source)
-            return
-        parts = self._parts[source.name]
-        parts[task.part.index] = result
-        self._arrived[source.name] += 1
-        if self._arrived[source.name] == len(parts):
-            del self._parts[source.name]
-            if None in parts:
-                self.unread.append(source)
-            else:
-                yield source, outcome_of(source, lambda: self._join(source, [p for p in parts if p]))
+        if isinstance(result, Outcome):
+            yield source, result
+        elif task.part is None:
+            self.unread.append(source)
+        else:
+            parts = self._parts[source.name]
+            parts[task.part.index] = result
+            if len(parts) == task.part.count:
+                yield from self._take_all(source, self._parts.pop(source.name))
 
-    def _join(self, source: TraceSource, parts: list[TracePart]) -> TraceFile:
-        parts.reverse()
-        whole = parts.pop()
-        while parts:
-            whole.append(parts.pop())
+    def _take_all(
+        self, source: TraceSource, parts: dict[int, TracePart | None]
+    ) -> Iterator[tuple[TraceSource, Outcome]]:
+        last_first = [part for _, part in sorted(parts.items(), reverse=True) if part is not None]
+        if len(last_first) < len(parts):
+            self.unread.append(source)
+            return
+        parts.clear()
+        yield source, outcome_of(source, partial(self._join, source, last_first))
+
+    def _join(self, source: TraceSource, last_first: list[TracePart]) -> TraceFile:
+        """The file from its parts, which are given up one by one."""
+        whole = last_first.pop()
+        while last_first:
+            whole.append(last_first.pop())
         file = whole.finish(source.name)
-        kept = self._kept[source.name]
+        kept = self._kept.pop(source.name)
         if kept is not None:
             with source.open() as raw:
                 kept.store(file, raw)

@@ -6,20 +6,19 @@ Cuts are made between events, by the same rule in every process: no process need
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
 from rankscope.errors import TraceSyntaxError
-from rankscope.readers.byte_stream import READ_BYTES, ReadsBytes
+from rankscope.readers.byte_stream import READ_BYTES, ReadsBytes, is_packed
+from rankscope.readers.json_scan import BOUNDARY, SPACE
 
-_BOUNDARY = re.compile(rb"\}[ \t\r\n]*,[ \t\r\n]*\{")
-_SPACE = b" \t\r\n"
 _OPENING, _CLOSING = b'{"traceEvents":[', b"]}"
-_GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_SIZE_BYTES = 4
-_USUAL_RATIO = 12
+
+TEXT_PER_GZIP_BYTE = 12
+"""Bytes of text that a byte of a compressed trace holds, about."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,23 +66,19 @@ class PartOfText:
         return next((piece for piece in self._pieces if piece), b"")
 
 
-def is_packed(raw: IO[bytes]) -> bool:
-    """Whether a file is compressed, told by its first bytes; it is left at its beginning."""
-    raw.seek(0)
-    magic = raw.read(len(_GZIP_MAGIC))
-    raw.seek(0)
-    return magic == _GZIP_MAGIC
-
-
 def unpacked_size(raw: IO[bytes]) -> int:
-    """Bytes of a local file's text, about: what gzip keeps at the end of a file is the size modulo 4 GiB."""
+    """Bytes of a local file's text, about: what gzip keeps at the end of a file is the size modulo 4 GiB.
+
+    Args:
+        raw: the file, at its beginning, where it is left.
+    """
     stored = os.fstat(raw.fileno()).st_size
     if not is_packed(raw):
         return stored
     raw.seek(max(stored - _GZIP_SIZE_BYTES, 0))
     modulo = int.from_bytes(raw.read(_GZIP_SIZE_BYTES), "little")
     raw.seek(0)
-    wraps = max(round((stored * _USUAL_RATIO - modulo) / (1 << 32)), 0)
+    wraps = max(round((stored * TEXT_PER_GZIP_BYTE - modulo) / (1 << 32)), 0)
     return modulo + (wraps << 32)
 
 
@@ -124,7 +119,7 @@ class _CutText:
     def up_to_cut(self, target: int) -> Iterator[bytes]:
         """The text up to the first boundary at or after an offset; the comma is left out."""
         while True:
-            boundary = _BOUNDARY.search(self._held, max(target - self._offset, 0))
+            boundary = BOUNDARY.search(self._held, max(target - self._offset, 0))
             if boundary is not None:
                 comma = self._held.index(b",", boundary.start())
                 self.cut_offset = self._offset + boundary.start()
@@ -160,6 +155,6 @@ class _CutText:
 
 def _before_half_boundary(text: bytes) -> int:
     """Index before a `}` or `},` that ends the text: the boundary may go on in what is read next."""
-    end = text.rstrip(_SPACE)
-    end = end.removesuffix(b",").rstrip(_SPACE)
+    end = text.rstrip(SPACE)
+    end = end.removesuffix(b",").rstrip(SPACE)
     return len(end) - 1 if end.endswith(b"}") else len(text)
