@@ -55,6 +55,12 @@ def test_without_a_launch_row_there_is_none() -> None:
     assert launch_starts(*events) == [None, None, None]
 
 
+def test_a_launch_that_was_not_recorded_is_not_another_one() -> None:
+    """Ids 3, 5 and 9 are absent, before, between and behind those that are there."""
+    events = [launch(4, 10), launch(7, 11), *(kernel("k", 30 + c, 1, correlation=c) for c in (3, 4, 5, 7, 9))]
+    assert launch_starts(*events) == [None, 10, None, 11, None]
+
+
 def test_all_kernels_of_a_graph_replay_share_its_launch() -> None:
     events = [
         launch(5, 10, name="cudaGraphLaunch"),

@@ -66,6 +66,12 @@ def test_a_kernel_over_the_whole_next_one_is_cut_back() -> None:
     assert "by 7.00 us" in problem.message
 
 
+def test_streams_are_looked_at_apart() -> None:
+    """Between the long kernel and the one that it overruns lies one of another stream, which ends before it."""
+    events = [kernel("long", 0, 10), kernel("aside", 1, 1, stream=8), kernel("next", 3, 1)]
+    assert spans_of(*events) == [("long", 0, 3_000), ("aside", 1_000, 2_000), ("next", 3_000, 4_000)]
+
+
 @pytest.mark.parametrize(
     "next_",
     [

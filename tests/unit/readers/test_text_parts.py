@@ -121,6 +121,21 @@ def test_what_cannot_be_read_in_parts(text: bytes) -> None:
     assert read_parts(text, 2) is None
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 7, 30, 64])
+def test_cuts_are_the_same_in_whatever_blocks_the_text_arrives(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Boundaries of up to 9 bytes lie across the ends of blocks, and each part is read in blocks of its own."""
+    monkeypatch.setattr(text_parts, "READ_BYTES", block)
+    text = (
+        b'{"traceEvents":[' + b" \n ,  \n ".join(b'{"ph":"X","ts":%d,"dur":1}' % i for i in range(9)) + b"]}"
+    )
+    for size_bytes in range(len(text) - 20, len(text) + 20):
+        file = read_parts(text, 3, size_bytes)
+        assert file is not None
+        assert [start // 1000 for start in file.table.start_ns.tolist()] == list(range(9))
+
+
 def test_an_event_longer_than_parts_leaves_them_empty() -> None:
     text = trace_text([kernel("a", 0, 1), kernel("b" * 2000, 1, 1), kernel("c", 2, 1)]).encode()
     assert facts_of(read_parts(text, 6)) == facts_of(read_text(text))
