@@ -3,6 +3,8 @@
     python benchmarks/read.py                  306 MB, decoders and floors
     python benchmarks/read.py --large          also a file of 2 GB, for the memory
 
+Then the command itself: without its cache, and the first and the second time with it.
+
 The file is a real shared trace repeated in time. orjson and pysimdjson are compared with where they are installed
 (`pip install orjson pysimdjson`); they are no dependencies. CPU seconds are the measure: on a machine that does
 other things too, wall time says little. Every measurement is a process of its own, in turns.
@@ -13,10 +15,13 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +34,8 @@ SOURCE = SHARED / "nccl_ddp_buckets_1of2" / "nccl_data.json.gz"
 REPEATS, LARGE_REPEATS = 31, 205
 BLOCK_BYTES = 2 << 20
 BUDGET_MIB, BUDGET_BYTES_PER_ROW = 150, 48
+SETTLE_SECONDS = 3
+"""The hash of a file that was written to in the last two seconds is not remembered."""
 _BOUNDARY = re.compile(rb"\}\s*,\s*\{")
 
 
@@ -192,6 +199,7 @@ def main() -> None:
             print(table_line(name, of_name, size_mb))
         _print_ratios(samples)
         _print_budget(path, median_of(samples["rankscope: read"], "peak_mib"))
+        _measure_again(path, size_mb)
         if options.large:
             _measure_large(options.source, Path(folder) / "large.json")
 
@@ -211,6 +219,27 @@ def _print_budget(path: Path, peak_mib: float) -> None:
         rows = len(read_trace(file, path.name, Classifier()).table)
     budget = BUDGET_MIB + BUDGET_BYTES_PER_ROW * rows / (1 << 20)
     print(f"{path.name}: {rows} rows kept, peak {peak_mib:.0f} MiB, budget {budget:.0f} MiB")
+
+
+def _measure_again(path: Path, size_mb: float) -> None:
+    """Wall time and peak memory of the command without the cache, then with an empty one, then with a full one."""
+    time.sleep(SETTLE_SECONDS)
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, "-m", "rankscope.cli.main", "analyze", str(path), "--format", "json"]
+        environment = {**os.environ, "RANKSCOPE_CACHE": cache}
+        for what, more in (
+            ("without the cache", ["--no-cache"]),
+            ("the first time", []),
+            ("the second time", []),
+        ):
+            began = time.perf_counter()
+            with subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, env=environment) as process:
+                _, _, usage = os.wait4(process.pid, 0)
+                process.returncode = 0  # it was waited for
+            wall_s, peak_mib = time.perf_counter() - began, usage.ru_maxrss / 1024
+            print(
+                f"rankscope analyze, {size_mb:.0f} MB, {what:18} wall {wall_s:6.2f} s  peak {peak_mib:6.0f} MiB"
+            )
 
 
 def _measure_large(source: Path, path: Path) -> None:
