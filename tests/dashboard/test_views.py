@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,12 @@ def empty_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def full_store(view_runs: ViewRuns, monkeypatch: pytest.MonkeyPatch) -> ViewRuns:
     monkeypatch.setenv(STORE_VARIABLE, view_runs.store.url)
     return view_runs
+
+
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit makes the page the main module and leaves it so: processes that later tests start would run it."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 def open_page(**parameters: str) -> AppTest:
