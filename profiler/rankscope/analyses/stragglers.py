@@ -142,14 +142,13 @@ def measure_costs(
         replayed_ns=boundaries.lengths(base, everything),
     )
     costs = []
+    at_arrival = np.empty((len(graph.event), min(len(candidates), _BATCH)), np.int64)
+    at_block = np.empty_like(at_arrival)
     for first in range(0, len(candidates), _BATCH):
         batch = candidates[first : first + _BATCH]
-        changes = [change_to_peers(graph, work, candidate.ranks) for candidate in batch]
-        ends = replay(
-            graph,
-            work_change=np.stack([a for a, _ in changes], axis=1),
-            block_change=np.stack([b for _, b in changes], axis=1),
-        )
+        for i, candidate in enumerate(batch):
+            at_arrival[:, i], at_block[:, i] = change_to_peers(graph, work, candidate.ranks)
+        ends = replay(graph, work_change=at_arrival[:, : len(batch)], block_change=at_block[:, : len(batch)])
         for i, candidate in enumerate(batch):
             among = _hang_together(component_of_sync, component, candidate.ranks)
             length = boundaries.lengths(base, among)

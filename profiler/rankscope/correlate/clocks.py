@@ -13,6 +13,7 @@ import numpy as np
 
 from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.run_communications import RunCommunications
+from rankscope.model.grouping import medians
 from rankscope.model.intervals import Bool, Int64
 from rankscope.units import s_to_ns
 
@@ -282,13 +283,6 @@ def _centred(ties: _Ties, clocks: dict[int, RankClock], reference: int) -> dict[
         rank: replace(clock, offset_ns=clock.offset_ns + error_of.get(rank, base) - base)
         for rank, clock in clocks.items()
     }
-
-
-def medians(keys: Int64, values: Int64) -> tuple[Int64, Int64]:
-    """(distinct keys in order, median of the values of each); of two middles, the lower one."""
-    order = np.lexsort((values, keys))
-    distinct, first, counts = np.unique(keys[order], return_index=True, return_counts=True)
-    return distinct, values[order][first + (counts - 1) // 2]
 
 
 def _middle(values: Int64) -> int:

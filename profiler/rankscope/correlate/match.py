@@ -13,6 +13,7 @@ import numpy as np
 
 from rankscope.correlate.alignment import UNPAIRED, EventSequence, align
 from rankscope.correlate.run_communications import NO_SEQUENCE, RunCommunications
+from rankscope.model.grouping import places_of_each
 from rankscope.model.intervals import Bool, Int64
 
 UNMATCHED = -1
@@ -67,11 +68,12 @@ def match_collectives(comms: RunCommunications, world_size: int | None = None) -
     parts: list[_GroupMatch] = []
     first = 0
     usable = ~comms.is_point_to_point & ~comms.is_op(("send_recv", "unknown"))
-    for group in range(len(comms.groups)):
-        events = np.flatnonzero((comms.group == group) & usable)
+    together = comms.is_synchronising
+    numbers = np.where(usable, comms.group, UNMATCHED)
+    for group, events in enumerate(places_of_each(numbers, len(comms.groups))):
         if len(events) == 0:
             continue
-        part = _match_group(comms, events, group, world_size)
+        part = _match_group(comms, events, group, world_size, together)
         found = part.collective != UNMATCHED
         collective[events[found]] = part.collective[found] + first
         first += len(part.sequence)
@@ -88,7 +90,9 @@ class _GroupMatch:
     expected: int
 
 
-def _match_group(comms: RunCommunications, events: Int64, group: int, world_size: int | None) -> _GroupMatch:
+def _match_group(
+    comms: RunCommunications, events: Int64, group: int, world_size: int | None, together: Bool
+) -> _GroupMatch:
     ranks = comms.groups[group].ranks
     present = np.unique(comms.rank[events])
     expected = len(ranks) if ranks else max(world_size or 0, len(present))
@@ -101,7 +105,7 @@ def _match_group(comms: RunCommunications, events: Int64, group: int, world_size
             return _GroupMatch(
                 group=group, collective=collective, sequence=sequence, method=method, expected=expected
             )
-    collective = _by_order(comms, events)
+    collective = _by_order(comms, events, together)
     size = int(collective.max(initial=UNMATCHED)) + 1
     return _GroupMatch(
         group=group, collective=collective, sequence=np.arange(size), method=2, expected=expected
@@ -159,13 +163,13 @@ def _disagreeing(token: Int64, collective: Int64) -> float:
     return float((least != most).mean())
 
 
-def _by_order(comms: RunCommunications, events: Int64) -> Int64:
+def _by_order(comms: RunCommunications, events: Int64, together: Bool) -> Int64:
     """Collective of each event by order alignment against the rank with the most events."""
     collective = np.full(len(events), UNMATCHED, np.int64)
-    by_rank = {int(r): np.flatnonzero(comms.rank[events] == r) for r in np.unique(comms.rank[events])}
+    ranks, starts = np.unique(comms.rank[events], return_index=True)  # the run's table is sorted by rank
+    by_rank = dict(zip(ranks.tolist(), np.split(np.arange(len(events)), starts[1:]), strict=True))
     leftover = by_rank
     first = 0
-    together = comms.is_synchronising
     while len([index for index in leftover.values() if len(index)]) > 1:
         reference = max(leftover, key=lambda r: (len(leftover[r]), -r))
         base = _sequence(comms, events[leftover[reference]], together)

@@ -34,24 +34,35 @@ def replay(
         free_hosts: bool[m, v], events that need not wait for their host: those of ranks whose own work is changed.
             None: no event waits for its host, so the result is what the devices alone would do.
     """
-    arrival = graph.arrival_work if work_change is None else _plus(graph.arrival_work, work_change)
-    block = graph.block_work if block_change is None else _plus(graph.block_work, block_change)
-    single = arrival.ndim == 1 and block.ndim == 1
-    arrival, block = np.atleast_2d(arrival.T).T, np.atleast_2d(block.T).T
-    variants = max(arrival.shape[1], block.shape[1])
-    arrival, block = (np.broadcast_to(a, (len(graph.event), variants)) for a in (arrival, block))
+    work, block = _Changed(graph.arrival_work, work_change), _Changed(graph.block_work, block_change)
     transfer = graph.transfer_ns if transfer_ns is None else transfer_ns
-    ends = _run(graph, arrival, block, transfer, free_hosts, variants)
-    return ends[:, 0] if single else ends
+    ends = _run(graph, work, block, transfer, free_hosts)
+    return ends[:, 0] if work.is_single and block.is_single else ends
 
 
-def _plus(column: Int64, change: Int64) -> Int64:
-    return column + change if change.ndim == 1 else column[:, None] + change
+class _Changed:
+    """Points of the own-work clock with what is added to them; added for the events at hand only, to spare memory."""
+
+    def __init__(self, points: Int64, change: Int64 | None) -> None:
+        self.is_single = change is None or change.ndim == 1
+        self._points = points
+        self._change = change[:, None] if change is not None and change.ndim == 1 else change
+
+    @property
+    def variants(self) -> int:
+        """How many variants there are."""
+        return 1 if self._change is None else self._change.shape[1]
+
+    def at(self, events: Int64) -> Int64:
+        """int64[r, v], or int64[r, 1] where nothing changes."""
+        points = self._points[events, None]
+        return points if self._change is None else points + self._change[events]
 
 
 def _run(
-    graph: SyncGraph, arrival: Int64, block: Int64, transfer: Int64, free_hosts: Bool | None, variants: int
+    graph: SyncGraph, work: _Changed, block: _Changed, transfer: Int64, free_hosts: Bool | None
 ) -> Int64:
+    variants = max(work.variants, block.variants)
     # delay[e]: how far the node's time is ahead of its own work after the block of event e; the last row
     # stands for "no block yet", which NONE (-1) indexes.
     delay = np.zeros((len(graph.event) + 1, variants), np.int64)
@@ -64,7 +75,7 @@ def _run(
     hosts = _Hosts(graph, free_hosts, variants) if free_hosts is not None and graph.host.binds else None
     for wave in waves_of(sync[:-1], graph.first, graph.level):
         here = wave.events
-        there = arrival[here] + delay[before_arrival[here]]
+        there = work.at(here) + delay[before_arrival[here]]
         queued = np.flatnonzero(queues[here])
         if len(queued):
             late = here[queued]
@@ -73,7 +84,7 @@ def _run(
             there = np.maximum(there, hosts.launches(here, delay))
         end = np.maximum.reduceat(there, wave.first, axis=0) + transfer[wave.syncs, None]
         ends[wave.syncs] = end
-        waited = np.maximum(delay[before[here]], end[wave.sync_of_event] - block[here])
+        waited = np.maximum(delay[before[here]], end[wave.sync_of_event] - block.at(here))
         delay[here] = np.where(has_block[here][:, None], waited, 0)
         if hosts is not None:
             hosts.advance(here, has_block[here], delay)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankscope.correlate.clocks import Clocks, RankClock, correction, medians
+from rankscope.correlate.clocks import Clocks, RankClock, correction
 from rankscope.correlate.communications import Communications
 from rankscope.correlate.device_events import NO_TIME
 from rankscope.correlate.host_path import HostPath, Launches, host_path, host_waits, work_clock
@@ -22,6 +22,7 @@ from rankscope.correlate.match import UNMATCHED, Matching
 from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
 from rankscope.correlate.waves import find_levels
+from rankscope.model.grouping import medians, places_of_each
 from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, union
 from rankscope.units import us_to_ns
 
@@ -226,8 +227,8 @@ def _event_columns(
     host = HostPath.unknown(size)
     node_start = np.zeros(len(parts), np.int64)
     blocked = [EMPTY] * len(parts)
-    for node, (part, node_times) in enumerate(zip(parts, times, strict=True)):
-        mine = np.flatnonzero(comms.part[event] == node)  # in order of start: the run's table is sorted so
+    places = places_of_each(comms.part[event], len(parts))  # in order of start: the run's table is sorted so
+    for node, (part, node_times, mine) in enumerate(zip(parts, times, places, strict=True)):
         node_start[node] = node_times.started_ns
         if len(mine) == 0:
             continue

@@ -182,19 +182,17 @@ def size_bytes(sent: SentBucket) -> int | None:
 def waits_of(together: Together, part: int, events: BucketEvents) -> tuple[Int64, Int64, Int64]:
     """Collective, wait and transfer of each bucket."""
     comms, times, matching = together.comms, together.times, together.matching
-    mine = np.flatnonzero(comms.part == part)
+    mine = together.events_of_part[part]
     event_of = np.empty(len(mine), np.int64)
     event_of[comms.index[mine]] = mine
     event = event_of[events.index]
     collective = matching.collective[event]
-    wait_of = np.zeros(len(comms), np.int64)
-    wait_of[times.event] = times.wait_ns
     at = np.maximum(collective, 0)
     measured = np.zeros(len(event), bool)
     if len(times):
         several = matching.present[at] > 1
         measured = (collective != UNMATCHED) & times.complete[at] & times.synchronising[at] & several
-    wait = np.where(measured, wait_of[event], NO_TIME)
+    wait = np.where(measured, together.wait_ns[event], NO_TIME)
     transfer = np.where(measured, times.transfer_ns[at], NO_TIME) if len(times) else wait
     return collective, wait, transfer
 

@@ -117,7 +117,6 @@ def _is_coalesced(together: Together, event: int) -> bool:
 def _hidden(together: Together, results: Sequence[WindowResults]) -> Int64:
     """Nanoseconds of each communication event beside which compute ran."""
     hidden = np.zeros(len(together.comms), np.int64)
-    for number, result in enumerate(results):
-        mine = together.comms.part == number
+    for mine, result in zip(together.events_of_part, results, strict=True):
         hidden[mine] = hidden_ns(result.communications)[together.comms.index[mine]]
     return hidden

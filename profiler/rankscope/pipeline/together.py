@@ -32,6 +32,7 @@ from rankscope.correlate.own_work import OwnWork, measure_own_work
 from rankscope.correlate.point_to_point import Pairs, pair_point_to_point
 from rankscope.correlate.run_communications import RunCommunications, join_ranks
 from rankscope.correlate.sync_graph import NONE, SyncGraph, build_sync_graph
+from rankscope.model.grouping import places_of_each
 from rankscope.model.groups import name_ranks
 from rankscope.model.intervals import Int64
 from rankscope.model.run import Run
@@ -50,6 +51,8 @@ class Together:
     Attributes:
         parts: communications of every window and device.
         comms: communication events of all ranks.
+        events_of_part: for each part its events, indices into `comms`.
+        wait_ns: int64[n], wait of each event that is part of a collective; 0 for the others.
         matching: which of them are one collective.
         pairs: sends and their receives.
         clocks: the ranks' clocks.
@@ -64,6 +67,8 @@ class Together:
 
     parts: tuple[Communications, ...]
     comms: RunCommunications
+    events_of_part: tuple[Int64, ...]
+    wait_ns: Int64
     matching: Matching
     pairs: Pairs
     clocks: Clocks
@@ -111,6 +116,8 @@ def put_together(
     return Together(
         parts=tuple(parts),
         comms=comms,
+        events_of_part=tuple(places_of_each(comms.part, len(parts))),
+        wait_ns=_wait_of_events(comms, times),
         matching=matching,
         pairs=pairs,
         clocks=tie_by_samples(clocks, samples, comms.ranks),
@@ -122,6 +129,12 @@ def put_together(
         straggler=straggler,
         cause=cause,
     )
+
+
+def _wait_of_events(comms: RunCommunications, times: CollectiveTimes) -> Int64:
+    wait = np.zeros(len(comms), np.int64)
+    wait[times.event] = times.wait_ns
+    return wait
 
 
 def _collective_steps(comms: RunCommunications, times: CollectiveTimes) -> Int64:

@@ -70,8 +70,7 @@ def with_waits(rows: list[RankRow], together: Together, results: Sequence[Window
     send, recv = _pair_waits(together)
     wait[pairs.send], wait[pairs.recv] = send, recv
     split: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0])
-    for number, result in enumerate(results):
-        mine = comms.part == number
+    for mine, result in zip(together.events_of_part, results, strict=True):
         of_part = np.zeros(len(result.communications), np.int64)
         of_part[comms.index[mine]] = wait[mine]
         parts = split_exposed(result.communications, of_part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankscope.correlate.own_work import Node, OwnWork, excess_of
+from rankscope.correlate.own_work import Node, OwnWork, excess_of, middle
 
 
 def node(rank: int, arrivals: list[int], call: list[int]) -> Node:
@@ -41,3 +41,12 @@ def test_excess_adds_up_to_the_last_event_that_was_asked_for() -> None:
     """Against the least of two: up to x 15 more on the second rank, then to y 30 more on the first."""
     work = OwnWork(nodes=(FIRST, SECOND), roles=((0, 1),))
     assert excess_of(work) == {0: 30, 1: 15}
+
+
+def test_the_middle_of_any_number_of_columns() -> None:
+    """Column c holds c, 3c and 5c, in an order that differs by column: the middle is 3c; of c and 5c the smaller."""
+    columns = [np.roll([c, 3 * c, 5 * c], c) for c in range(150)]
+    rows = np.stack(columns, axis=1)
+    assert middle(rows).tolist() == [3 * c for c in range(150)]
+    assert middle(np.array([[1, 9], [3, 5]])).tolist() == [1, 5]
+    assert middle(rows[:, :0]).tolist() == []
