@@ -189,14 +189,14 @@ def big_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start_reading(run: Path, processes: int, target: Path) -> subprocess.Popen[str]:
-    """The command, in the midst of reading."""
+    """The command, in the midst of reading, with its temporary files where it is to leave nothing."""
     process = subprocess.Popen(
         [*COMMAND, "analyze", str(run), "--processes", str(processes), "-o", str(target)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, "TMPDIR": str(target.parent)},
     )
     wait_until_it_reads(process.pid, run, processes)
     return process
@@ -235,7 +235,7 @@ def test_workers_end_when_their_parent_is_killed(big_run: Path, tmp_path: Path) 
 
 
 def test_a_worker_that_is_killed_costs_its_file_and_no_more_than_that(big_run: Path, tmp_path: Path) -> None:
-    """The pool gives up both files; each is read again on its own, and the report holds both."""
+    """What it read is read again in a process of its own, and the report holds both."""
     import psutil
 
     target = tmp_path / "r.json"

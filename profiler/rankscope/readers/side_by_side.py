@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import ceil
@@ -12,6 +11,7 @@ from math import ceil
 from rankscope.model.categories import Classifier
 from rankscope.readers.byte_stream import is_packed
 from rankscope.readers.discovery import TraceSource
+from rankscope.readers.handover import Handover, Message, open_handover, work_through
 from rankscope.readers.one_file import (
     KeptTable,
     Outcome,
@@ -23,7 +23,7 @@ from rankscope.readers.one_file import (
 )
 from rankscope.readers.text_parts import TEXT_PER_GZIP_BYTE, Part, unpacked_size
 from rankscope.readers.trace_file import TraceFile, TracePart, read_part
-from rankscope.readers.workers import run_in, worker_pool
+from rankscope.readers.workers import messages_by_now, messages_of, start_workers
 
 _SEQUENTIAL_TEXT_BYTES = 100 << 20
 """Runs whose text is smaller than this are read by one process: starting others costs more."""
@@ -73,22 +73,36 @@ def read_side_by_side(
         for task in results.plan(source, share, last)
     ]
     workers = min(processes, len(tasks)) - 1
-    if workers == 0:
-        yield from ((source, read_one(source, options)) for source in sources)
-        return
-    # What waits for a thread can be taken back, and what waits for a process cannot. Two threads for each process, so
-    # that the next task is with it when one is done: this process, busy itself, may not be there at once.
-    with ThreadPoolExecutor(2 * workers) as queue, worker_pool(workers) as pool:
-        pending = {queue.submit(run_in, pool, _do, task, options): task for task in tasks}
-        for future in reversed(list(pending)):
-            if future.cancel():
-                task = pending.pop(future)
-                yield from results.take(task, _do(task, options))
-        for future in as_completed(list(pending)):
-            yield from results.take(pending.pop(future), future.result())
-    # When one process is killed the pool gives up all of its files; which one was to blame shows on its own.
+    with open_handover() as handover:
+        if workers == 0 or handover is None:
+            yield from ((source, read_one(source, options)) for source in sources)
+            return
+        yield from _read_together(tuple(tasks), results, options, workers, handover)
     for source in results.unread:
         yield source, _read_alone(source, options)
+
+
+def _read_together(
+    tasks: tuple[_Task, ...], results: _Results, options: ReadOptions, workers: int, handover: Handover
+) -> Iterator[tuple[TraceSource, Outcome]]:
+    """Files as they become whole; the workers do the tasks from the first on, and this process from the last on."""
+    missing = dict(enumerate(tasks))
+
+    def take(messages: Iterable[Message]) -> Iterator[tuple[TraceSource, Outcome]]:
+        for message in messages:
+            result = handover.take(message)
+            if message.task in missing:
+                yield from results.take(missing.pop(message.task), result)
+
+    scratch = handover.folder
+    with start_workers(workers, work_through, handover, _do, tasks, options, scratch=scratch) as started:
+        for number in reversed(range(len(tasks))):
+            if handover.claim(number, otherwise=number in missing):
+                yield from results.take(missing.pop(number), _do(tasks[number], options))
+                yield from take(messages_by_now(started))
+        yield from take(messages_of(started))
+    for task in missing.values():  # whoever had it was killed
+        yield from results.take(task, None)
 
 
 def _shares(sources: tuple[TraceSource, ...], processes: int) -> Iterator[tuple[TraceSource, float, bool]]:
@@ -117,10 +131,21 @@ def _do(task: _Task, options: ReadOptions) -> Outcome | TracePart | None:
 
 
 def _read_alone(source: TraceSource, options: ReadOptions) -> Outcome:
-    with worker_pool(1) as pool:
-        outcome = run_in(pool, read_one, source, options)
-    message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
-    return outcome or lost(source, None, "killed", message)
+    """A file of which nothing came back, in a process of its own: one that is killed takes no other file with it."""
+    outcome = None
+    with open_handover() as handover:
+        if handover is None:
+            return read_one(source, options)
+        task, scratch = _Task(source=source), handover.folder
+        with start_workers(1, work_through, handover, _do, (task,), options, scratch=scratch) as started:
+            for message in messages_of(started):
+                outcome = handover.take(message)
+    if isinstance(outcome, Outcome):
+        return outcome
+    if any(worker.was_killed for worker in started):
+        message = "the process that read it was killed, perhaps for want of memory; try --processes 1"
+        return lost(source, None, "killed", message)
+    return read_one(source, options)  # the process did not start, or failed: what is wrong shows here
 
 
 class _Results:

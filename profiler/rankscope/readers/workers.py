@@ -1,43 +1,100 @@
-"""Processes that read for this one: ended at once with it, and with whatever interrupts it."""
+"""Processes that work for this one: ended at once with it, and with whatever interrupts it."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import ParamSpec, TypeVar
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+from pathlib import Path
+from typing import Any
 
 _LOOK_FOR_PARENT_S = 1.0
 _FOR_WORKERS = {"OPENBLAS_NUM_THREADS": "1"}
 """numpy would start a thread per core in each worker, for sums that readers do not have: a third of its start."""
 
 
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A process, and the end of the pipe from it."""
+
+    process: BaseProcess
+    messages: Connection
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether a signal ended it."""
+        return (self.process.exitcode or 0) < 0
+
+
 @contextmanager
-def worker_pool(processes: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose processes are ended, whatever they do, when the block is left by an exception."""
+def start_workers(
+    count: int, work: Callable[..., None], *args: Any, scratch: Path | None = None
+) -> Iterator[tuple[Worker, ...]]:
+    """Processes that call `work(send, *args)`; whatever they do, they are ended when the block is left by an exception.
+
+    Args:
+        count: how many; fewer are there where the system gives no more.
+        work: a function of a module; `send` takes messages for this process.
+        args: what else it is given.
+        scratch: a folder that workers remove where this process is killed, and cannot do it itself.
+    """
     # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
     context = multiprocessing.get_context("spawn")
-    others = set(multiprocessing.active_children())
-    with (
-        _environment(_FOR_WORKERS),
-        ProcessPoolExecutor(
-            processes, context, initializer=_end_with_parent, initargs=(os.getpid(),)
-        ) as pool,
-        ExitStack() as unless_all_is_done,
-    ):
-        unless_all_is_done.callback(_stop_at_once, pool, others)
-        yield pool
-        unless_all_is_done.pop_all()
+    workers: list[Worker] = []
+    try:
+        with _environment(_FOR_WORKERS):
+            for _ in range(count):
+                receive, send = context.Pipe(duplex=False)
+                process = context.Process(
+                    target=_run, args=(os.getpid(), scratch, send, work, args), daemon=True
+                )
+                try:
+                    process.start()
+                except OSError:  # too many processes, or too little memory: there are fewer then
+                    receive.close()
+                    break
+                finally:
+                    send.close()
+                workers.append(Worker(process, receive))
+        yield tuple(workers)
+    except BaseException:
+        # Whoever interrupts does not want to wait until the files at hand have been read.
+        for worker in workers:
+            worker.process.terminate()
+        raise
+    finally:
+        for worker in workers:
+            worker.process.join()
+            worker.messages.close()
+
+
+def messages_of(workers: Sequence[Worker]) -> Iterator[Any]:
+    """The messages of workers as they come, until all workers have ended, by themselves or killed."""
+    open_ends = [worker.messages for worker in workers]
+    while open_ends:
+        yield from _messages_in(open_ends, None)
+
+
+def messages_by_now(workers: Sequence[Worker]) -> Iterator[Any]:
+    """The messages that have come."""
+    yield from _messages_in([worker.messages for worker in workers], 0)
+
+
+def _messages_in(ends: list[Connection], timeout_s: float | None) -> Iterator[Any]:
+    ready = wait(ends, timeout_s)
+    for end in [end for end in ends if end in ready]:
+        try:
+            yield end.recv()
+        except (EOFError, OSError):  # it ended, or was killed while it sent one
+            ends.remove(end)
 
 
 @contextmanager
@@ -52,39 +109,28 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
             os.environ.pop(name, None)
 
 
-def run_in(
-    pool: ProcessPoolExecutor, function: Callable[_P, _R], *args: _P.args, **kwargs: _P.kwargs
-) -> _R | None:
-    """What a worker makes of a call; None if a worker was killed, this one or another."""
-    try:
-        return pool.submit(function, *args, **kwargs).result()
-    except BrokenProcessPool:
-        return None
-
-
-def _stop_at_once(pool: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
-    """End the workers: whoever interrupts does not want to wait until the files at hand have been read.
-
-    Args:
-        pool: their pool.
-        others: processes that were there before it.
-    """
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in set(multiprocessing.active_children()) - others:
-        process.terminate()
-
-
-def _end_with_parent(parent: int) -> None:
-    """Let a worker end without a word on Ctrl-C, and when its parent is gone.
+def _run(
+    parent: int, scratch: Path | None, send: Connection, work: Callable[..., None], args: tuple[Any, ...]
+) -> None:
+    """Work, and end without a word on Ctrl-C, and when the parent is gone.
 
     Ctrl-C goes to all processes of a terminal, and the parent speaks. A parent that was killed says nothing to
-    its workers: they would wait for their next file for ever.
+    its workers: they would go on for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def end_alone() -> None:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+        os._exit(1)
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(_LOOK_FOR_PARENT_S)
-        os._exit(1)
+        end_alone()
 
     threading.Thread(target=watch, daemon=True).start()
+    try:
+        work(send.send, *args)
+    except BrokenPipeError:  # nobody listens any more
+        end_alone()

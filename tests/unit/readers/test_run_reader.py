@@ -17,7 +17,7 @@ from rankscope.readers import one_file, side_by_side
 from rankscope.readers.discovery import TraceSource
 from rankscope.readers.side_by_side import number_of_processes
 from rankscope.readers.trace_file import TraceFile, read_trace
-from support.killing import do_or_die, read_or_die
+from support.killing import do_or_die
 from support.reading import columns_of, kinds_of
 from support.trace_text import job, kernel, nccl, trace_text, write_ranks
 
@@ -67,9 +67,8 @@ def test_a_worker_that_is_killed_costs_its_file_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(side_by_side, "_do", do_or_die)
-    monkeypatch.setattr(side_by_side, "read_one", read_or_die)
-    write_ranks(tmp_path, {r: [kernel("gemm", r, 5)] for r in range(4)})
-    (tmp_path / "rank1.json").rename(tmp_path / "killer1.json")
+    write_ranks(tmp_path, {r: [kernel("gemm", r, 5)] * (2 if r == 1 else 1) for r in range(4)})
+    (tmp_path / "rank1.json").rename(tmp_path / "killer1.json")  # the largest is what a worker begins with
     run = read_run(tmp_path, SEVERAL)
     assert run.ranks == (0, 2, 3)
     (problem,) = run.problems

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import tempfile
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -12,6 +13,7 @@ from rankscope.pipeline import ReadOptions, read_run
 from rankscope.readers import one_file, side_by_side
 from rankscope.readers.discovery import find_traces
 from rankscope.readers.side_by_side import _Results, _shares
+from support.killing import fail_in_workers
 from support.reading import columns_of
 from support.trace_text import kernel, trace_text
 
@@ -82,3 +84,27 @@ def test_a_file_that_was_read_in_parts_is_kept(tmp_path: Path) -> None:
         kept = read_run(tmp_path / "run", ReadOptions(cache=tmp_path / "cache"))
     assert columns_of(kept.windows[0].table) == columns_of(in_parts.windows[0].table)
     assert len(kept.windows[0].table) == 160
+
+
+def test_without_a_place_for_temporary_files_one_process_reads_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, rank0=len(TEXT), rank1=len(TEXT))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    assert [len(window.table) for window in read_run(tmp_path, ReadOptions(processes=2)).windows] == [
+        160,
+        160,
+    ]
+
+
+def test_a_fault_of_ours_in_a_worker_is_raised_here_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, rank0=len(TEXT), rank1=100)
+    monkeypatch.setattr(side_by_side, "_do", fail_in_workers)
+    monkeypatch.setattr(side_by_side, "read_one", Mock(side_effect=ZeroDivisionError))
+    with pytest.raises(ZeroDivisionError):
+        read_run(tmp_path, ReadOptions(processes=2))
+    assert (
+        capfd.readouterr().err.count("ZeroDivisionError") == 2
+    )  # in the first worker, and in the one that tries again
