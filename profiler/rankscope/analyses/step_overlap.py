@@ -9,8 +9,9 @@ import numpy as np
 
 from rankscope.correlate.device_events import DeviceEvents, DeviceName
 from rankscope.correlate.steps import OUTSIDE_STEPS, StepSpans
-from rankscope.model.intervals import Int64, IntervalSet, covered_ns, merge, union
+from rankscope.model.intervals import Int64, IntervalSet, covered_ns, merge
 from rankscope.model.report import Measures
+from rankscope.model.table import TraceTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +57,13 @@ def measure_steps(
     """
     if len(spans) == 0:
         return []
-    starts, ends = events.table.start_ns, events.table.end_ns
+    table = events.table
     rows = {"compute": events.compute, "communication": events.communication, "memory": events.memory}
-    all_compute = union(starts[rows["compute"]], ends[rows["compute"]])
-    all_busy = merge(all_compute, union(starts[rows["communication"]], ends[rows["communication"]]))
+    all_compute = table.times_of(rows["compute"])
+    all_busy = merge(all_compute, table.times_of(rows["communication"]))
     numbers = [*spans.numbers.tolist(), OUTSIDE_STEPS]
     owned = {key: _rows_of_steps(rows[key], step_of_event[key], numbers) for key in rows}
-    times = {key: [union(starts[r], ends[r]) for r in owned[key]] for key in rows}
+    times = {key: [table.times_of(r) for r in owned[key]] for key in rows}
     overlap_ns = _covered(times["communication"], all_compute)
     hidden_memory_ns = _covered(times["memory"], all_busy)
     results = []
@@ -80,7 +81,7 @@ def measure_steps(
                 window=events.window.window,
                 steady=in_step and number not in unsteady,
                 host_duration_ns=int(spans.ends[i] - spans.starts[i]) if in_step else None,
-                runs_past_end_ns=_runs_past(ends, of_step, int(spans.ends[i])) if in_step else None,
+                runs_past_end_ns=_runs_past(table, of_step, int(spans.ends[i])) if in_step else None,
                 measures=Measures(
                     compute_ns=times["compute"][i].length_ns,
                     communication_ns=communication_ns,
@@ -104,8 +105,8 @@ def _rows_of_steps(rows: Int64, step_of_row: Int64, numbers: Sequence[int]) -> l
     return [rows[order[a:b]] for a, b in zip(first, after, strict=True)]
 
 
-def _runs_past(ends: Int64, rows: Sequence[Int64], end_ns: int) -> int:
-    last = max((int(ends[r].max()) for r in rows if len(r)), default=end_ns)
+def _runs_past(table: TraceTable, rows: Sequence[Int64], end_ns: int) -> int:
+    last = max((int(table.ends_of(r).max()) for r in rows if len(r)), default=end_ns)
     return max(last - end_ns, 0)
 
 

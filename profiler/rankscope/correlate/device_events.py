@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from rankscope.correlate.launches import NO_ROW, find_launches
+from rankscope.correlate.launches import NO_ROW, ROW_BITS, find_launches
 from rankscope.model.categories import BLOCKING_HOST_OPS, Category, EventClass
 from rankscope.model.intervals import Int64
+from rankscope.model.parts import parts
 from rankscope.model.run import Run, TraceWindow
 from rankscope.model.table import CPU_DEVICE, TraceTable
 
@@ -124,24 +125,33 @@ def leaf_operators(table: TraceTable) -> Int64:
 
     A row of the autograd engine holds the operators of a node, and the hooks that Python runs beside them.
     """
-    rows = table.rows_of_category(Category.CPU_OP)
-    if len(rows) == 0:
-        return rows
-    rows = rows[np.argsort(table.lane[rows], kind="stable")]  # by start already
-    first = np.flatnonzero(np.diff(table.lane[rows], prepend=-1))
-    leaves: Int64 = np.sort(
-        np.concatenate([_leaves_of_thread(table, own) for own in np.split(rows, first[1:])])
-    )
+    operators = table.category == Category.CPU_OP
+    rows = np.empty(np.count_nonzero(operators), np.int64)
+    filled = 0
+    for part in parts(len(table)):
+        few = np.flatnonzero(operators[part]) + part.start
+        rows[filled : filled + len(few)] = table.lane[few].astype(np.int64) << ROW_BITS | few
+        filled += len(few)
+    del operators
+    rows.sort()
+    threads = np.searchsorted(rows, np.arange(1, len(table.lanes)) << ROW_BITS)
+    rows &= (1 << ROW_BITS) - 1
+    leaves: Int64 = np.concatenate([_leaves_of_thread(table, own) for own in np.split(rows, threads)])
+    leaves.sort()
     return leaves
 
 
 def _leaves_of_thread(table: TraceTable, rows: Int64) -> Int64:
+    if len(rows) == 0:
+        return rows
     start = table.start_ns[rows]
     equal = np.flatnonzero(start[1:] == start[:-1])
     if len(equal):  # of those that start together the longest holds the others
         tied = np.union1d(equal, equal + 1)
         rows = rows.copy()
         rows[tied] = rows[tied][np.lexsort((-table.duration_ns[rows[tied]], start[tied]))]
-    holds_next = start[1:] < table.ends_of(rows[:-1])
-    leaves: Int64 = rows[np.append(~holds_next, True)]
+    is_leaf = np.ones(len(rows), bool)
+    for part in parts(len(rows) - 1):
+        is_leaf[part] = start[part.start + 1 : part.stop + 1] >= table.ends_of(rows[part])
+    leaves: Int64 = rows[is_leaf]
     return leaves

@@ -40,10 +40,7 @@ def find_units(communications: Communications) -> UnitEvents:
     """The FSDP communications of a window."""
     table = communications.events.table
     names = [_ANNOTATION.match(name) for name in table.names]
-    holders = np.flatnonzero(
-        (table.category == Category.USER_ANNOTATION)
-        & np.isin(table.name, [i for i, match in enumerate(names) if match])
-    )
+    holders = table.rows_of_category(Category.USER_ANNOTATION, [match is not None for match in names])
     is_wanted = np.array([kind.op in _OPS for kind in communications.kinds], bool)
     wanted = np.flatnonzero(is_wanted[communications.kind]) if len(is_wanted) else np.empty(0, np.int64)
     host = communications.host_row[wanted]

@@ -19,6 +19,7 @@ import numpy as np
 from rankscope.correlate.device_events import DeviceEvents, leaf_operators
 from rankscope.model.categories import Category
 from rankscope.model.intervals import EMPTY, Int64, IntervalSet, covered_ns, merge, subtract, union
+from rankscope.model.parts import parts
 from rankscope.model.table import TraceTable
 from rankscope.units import ms_to_ns, us_to_ns
 
@@ -99,9 +100,9 @@ def host_waits(events: DeviceEvents) -> IntervalSet:
     table = events.table
     if events.device == "cpu":
         return EMPTY
-    calls = table.rows_of_category(Category.RUNTIME)
     operators = leaf_operators(table)
     operators = operators[table.duration_ns[operators] >= _MIN_OPERATOR_NS]
+    calls = table.rows_of_category(Category.RUNTIME)
     computing = table.times_of(operators)
     meanwhile = _that_touch(computing, table, calls)
     inside = subtract(computing, table.times_of(meanwhile))
@@ -114,9 +115,11 @@ def _that_touch(times: IntervalSet, table: TraceTable, rows: Int64) -> Int64:
     """The rows that are on at some of the times."""
     if len(times) == 0:
         return rows[:0]
-    last_begun = np.searchsorted(times.starts, table.ends_of(rows), "left") - 1
-    touching: Int64 = rows[(last_begun >= 0) & (times.ends[last_begun] > table.start_ns[rows])]
-    return touching
+    touches = np.zeros(len(rows), bool)
+    for part in parts(len(rows)):
+        last_begun = np.searchsorted(times.starts, table.ends_of(rows[part]), "left") - 1
+        touches[part] = (last_begun >= 0) & (times.ends[last_begun] > table.start_ns[rows[part]])
+    return rows[touches]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

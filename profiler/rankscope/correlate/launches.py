@@ -6,9 +6,12 @@ import numpy as np
 
 from rankscope.model.categories import Category
 from rankscope.model.intervals import Int64
+from rankscope.model.parts import parts
 from rankscope.model.table import TraceTable
 
 NO_ROW = -1
+ROW_BITS = 40
+"""Bits for a row where a row and a number are sorted as one number, in place: of large files that spares memory."""
 
 
 def find_launches(table: TraceTable, rows: Int64) -> Int64:
@@ -24,25 +27,46 @@ def find_launches(table: TraceTable, rows: Int64) -> Int64:
     Returns:
         int64[k], rows of the runtime category; NO_ROW where the trace holds none.
     """
-    launches = table.rows_of_category(Category.RUNTIME)
-    launches = launches[table.correlation[launches] > 0]
-    found = np.full(len(rows), NO_ROW, np.int64)
-    if len(launches) == 0 or len(rows) == 0:
-        return found
-    launches = launches[np.argsort(table.correlation[launches], kind="stable")]  # by start already
-    ids = table.correlation[launches]
     wanted = table.correlation[rows]
-    first = np.searchsorted(ids, wanted, side="left")
-    known = np.flatnonzero((first < len(ids)) & (wanted > 0))
-    known = known[ids[first[known]] == wanted[known]]
-    found[known] = launches[first[known]]
-    following = np.minimum(first[known] + 1, len(ids) - 1)
-    several = known[(following > first[known]) & (ids[following] == wanted[known])]
-    for i in several.tolist():
-        candidates = launches[first[i] : np.searchsorted(ids, wanted[i], side="right")]
-        before = np.searchsorted(table.start_ns[candidates], table.start_ns[rows[i]], side="right")
-        found[i] = candidates[max(int(before) - 1, 0)]
+    ids = np.unique(wanted[wanted > 0])
+    if len(ids) == 0:
+        return np.full(len(rows), NO_ROW, np.int64)
+    launches = _launches_of(table, ids)
+    if len(launches) == 0:
+        return np.full(len(rows), NO_ROW, np.int64)
+    key = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    del ids
+    key <<= ROW_BITS
+    place = np.searchsorted(launches, key)  # the first launch with the id
+    key |= np.searchsorted(
+        table.start_ns, table.start_ns[rows], side="right"
+    )  # how many rows have started by then
+    np.maximum(place, np.searchsorted(launches, key) - 1, out=place)
+    np.minimum(place, len(launches) - 1, out=place)
+    found: Int64 = launches[place]
+    del place
+    absent = (found >> ROW_BITS != key >> ROW_BITS) | (wanted <= 0)
+    found &= (1 << ROW_BITS) - 1
+    found[absent] = NO_ROW
     return found
+
+
+def _launches_of(table: TraceTable, ids: Int64) -> Int64:
+    """Rows of the runtime category that carry one of some ids, each with the id's place before its own bits, in order.
+
+    Args:
+        table: one trace file.
+        ids: distinct correlation ids, in order; one at least.
+    """
+    keys = []
+    for part in parts(len(table)):  # most runtime rows launch nothing: few are held
+        rows = np.flatnonzero(table.category[part] == Category.RUNTIME) + part.start
+        place = np.searchsorted(ids, table.correlation[rows])
+        carries = ids[np.minimum(place, len(ids) - 1)] == table.correlation[rows]
+        keys.append(place[carries] << ROW_BITS | rows[carries])
+    key = np.concatenate(keys)
+    key.sort()
+    return key
 
 
 def find_enclosing(table: TraceTable, holders: Int64, rows: Int64) -> Int64:

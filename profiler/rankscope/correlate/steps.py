@@ -54,8 +54,8 @@ def find_steps(table: TraceTable) -> StepSpans:
     }
     spans: dict[int, tuple[int, int]] = {}
     if number_of_name:
-        named = np.isin(table.name, np.array(list(number_of_name), np.int32))
-        for row in np.flatnonzero(named & (table.category == Category.USER_ANNOTATION)):
+        is_step = [i in number_of_name for i in range(len(table.names))]
+        for row in table.rows_of_category(Category.USER_ANNOTATION, is_step):
             number = number_of_name[int(table.name[row])]
             start = int(table.start_ns[row])
             end = start + int(table.duration_ns[row])

@@ -23,7 +23,7 @@ from rankscope.correlate.point_to_point import Pairs
 from rankscope.correlate.run_communications import RunCommunications
 from rankscope.correlate.waves import find_levels
 from rankscope.model.grouping import medians, places_of_each
-from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, union
+from rankscope.model.intervals import EMPTY, Bool, Int64, IntervalSet, merge, union
 from rankscope.units import us_to_ns
 
 NONE = -1
@@ -174,20 +174,25 @@ def _node_times(part: Communications, clocks: Clocks) -> _NodeTimes:
     def common(times: Int64) -> Int64:
         return times if clock is None else times - correction(clock, times)
 
+    def common_set(times: IntervalSet) -> IntervalSet:
+        return union(common(times.starts), common(times.ends))
+
+    # What holds most of a large file on the way comes first, while nothing else is held.
+    waits = common_set(host_waits(events))
+    busy = common_set(merge(table.times_of(events.compute), table.times_of(events.memory)))
     rows = np.concatenate([events.compute, events.memory])
+    first = [int(table.start_ns[r].min()) for r in (rows, events.communication) if len(r)]
     launch = events.host_times(rows)
     known = np.flatnonzero(launch != NO_TIME)
     order = known[np.argsort(launch[known], kind="stable")]
     ends = common(table.ends_of(rows[order]))
-    everything = np.concatenate([rows, events.communication])
-    waits = host_waits(events)
     return _NodeTimes(
-        busy=union(common(table.start_ns[rows]), common(table.ends_of(rows))),
+        busy=busy,
         busy_launch=common(launch[order]),
         busy_start=common(table.start_ns[rows[order]]),
         busy_reach=np.maximum.accumulate(ends) if len(ends) else ends,
-        host_waits=IntervalSet(starts=common(waits.starts), ends=common(waits.ends)),
-        started_ns=int(common(table.start_ns[everything]).min()) if len(everything) else 0,
+        host_waits=waits,
+        started_ns=int(common(np.array([min(first)]))[0]) if first else 0,
         clock=clock,
     )
 

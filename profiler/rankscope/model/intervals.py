@@ -69,9 +69,22 @@ def merge(*sets: IntervalSet) -> IntervalSet:
     >>> merge(union(np.array([0]), np.array([2])), union(np.array([1]), np.array([5]))).length_ns
     5
     """
-    if not sets:
-        return EMPTY
-    return union(np.concatenate([s.starts for s in sets]), np.concatenate([s.ends for s in sets]))
+    merged = EMPTY
+    for one in sets:
+        merged = one if len(merged) == 0 else merged if len(one) == 0 else _merge_two(merged, one)
+    return merged
+
+
+def _merge_two(a: IntervalSet, b: IntervalSet) -> IntervalSet:
+    # A start counts where the other set does not lead up to it, an end where the other does not go on.
+    return IntervalSet(
+        starts=_merge_times(
+            _those_in(b, a.starts, "left", inside=False), _those_in(a, b.starts, "left", inside=False)
+        ),
+        ends=_merge_times(
+            _those_in(b, a.ends, "right", inside=False), _those_in(a, b.ends, "right", inside=False)
+        ),
+    )
 
 
 def intersect(a: IntervalSet, b: IntervalSet) -> IntervalSet:
@@ -89,12 +102,17 @@ def intersect(a: IntervalSet, b: IntervalSet) -> IntervalSet:
     )
 
 
-def _those_in(cover: IntervalSet, times: Int64, side: Literal["left", "right"]) -> Int64:
-    """The times t with start <= t < end of an interval (side "right"), or start < t <= end (side "left")."""
+def _those_in(
+    cover: IntervalSet, times: Int64, side: Literal["left", "right"], *, inside: bool = True
+) -> Int64:
+    """The times t with start <= t < end of an interval (side "right"), or start < t <= end (side "left").
+
+    Or those that are in none.
+    """
     bounds = np.empty(2 * len(cover), np.int64)
     bounds[0::2], bounds[1::2] = cover.starts, cover.ends
-    inside: Int64 = times[np.searchsorted(bounds, times, side) % 2 == 1]
-    return inside
+    found: Int64 = times[np.searchsorted(bounds, times, side) % 2 == (1 if inside else 0)]
+    return found
 
 
 def _merge_times(a: Int64, b: Int64) -> Int64:

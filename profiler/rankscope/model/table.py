@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -120,7 +121,8 @@ class TraceTable:
 
     def ends_of(self, rows: Int64) -> Int64:
         """int64[k], end of each of some rows in nanoseconds; a column of all rows is not made for it."""
-        ends: Int64 = self.start_ns[rows] + self.duration_ns[rows]
+        ends: Int64 = self.start_ns[rows]
+        ends += self.duration_ns[rows]
         return ends
 
     def times_of(self, rows: Int64) -> IntervalSet:
@@ -131,9 +133,13 @@ class TraceTable:
         """int64[k], rows of one class on one device (device rows only where `device` is a GPU)."""
         return np.flatnonzero((self.event_class == event_class) & (self.device == device))
 
-    def rows_of_category(self, category: Category) -> Int64:
-        """int64[k], rows of one category."""
-        return np.flatnonzero(self.category == category)
+    def rows_of_category(self, category: Category, of_names: Sequence[bool] | None = None) -> Int64:
+        """int64[k], rows of one category; of some names only, where `of_names` says of each name whether it counts."""
+        rows = np.flatnonzero(self.category == category)
+        if of_names is None or len(rows) == 0:
+            return rows
+        named: Int64 = rows[np.array(of_names, bool)[self.name[rows]]]
+        return named
 
     def gpu_devices(self) -> tuple[int, ...]:
         """Devices with kernels, copies or fills, in order."""
@@ -141,8 +147,8 @@ class TraceTable:
 
     def rows_named(self, predicate_names: frozenset[str]) -> Int64:
         """int64[k], rows whose name is one of `predicate_names`."""
-        wanted = np.array([i for i, name in enumerate(self.names) if name in predicate_names], np.int32)
-        return np.flatnonzero(np.isin(self.name, wanted))
+        wanted = np.array([name in predicate_names for name in self.names], bool)
+        return np.flatnonzero(wanted[self.name])
 
     def shifted(self, offset_ns: int) -> TraceTable:
         """The same events `offset_ns` later."""

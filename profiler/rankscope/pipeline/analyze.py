@@ -11,6 +11,7 @@ from rankscope import __version__
 from rankscope.analyses.communication_totals import measure_coverage, total_by_group
 from rankscope.correlate.device_events import device_events
 from rankscope.errors import UsageError
+from rankscope.model.memory import give_memory_back
 from rankscope.model.report import Coverage, Report, Tool
 from rankscope.model.run import Run
 from rankscope.pipeline.advice import AdviseOptions, advise_run
@@ -131,6 +132,7 @@ def analyze_fully(run: Run, options: AnalyzeOptions | None = None) -> Analysis:
     """
     options = options or AnalyzeOptions()
     results = [analyze_window(events, run.world_size) for events in device_events(run)]
+    give_memory_back()
     _check_steps(options.steps, results)
     origin_ns = min((int(r.events.table.start_ns[0]) for r in results), default=0)
     shares = measure_coverage([r.communications for r in results], [r.communication_steps for r in results])

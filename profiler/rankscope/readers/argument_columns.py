@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from rankscope.model.intervals import Bool, Int64
+from rankscope.model.parts import gather
 from rankscope.model.table import NO_ID, Arguments, Int32, empty_arguments
 from rankscope.readers.event_decoding import EventArguments, numbers_of, whole_numbers
-from rankscope.readers.gathering import gather
 
 _SHAPED_PREFIXES = ("gloo:", "mpi:", "ucc:", "c10d::")
 _SHAPED_NAMES = frozenset({"torch::autograd::AccumulateGrad", "record_param_comms"})

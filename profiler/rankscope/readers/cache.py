@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from rankscope.model.parts import parts
 from rankscope.model.run import Problem
 from rankscope.model.table import Arguments, Lane, TraceTable
 from rankscope.readers.cache_folder import DEFAULT_MAX_BYTES, CacheFolder, HashedFile, code_hash, entry_key
-from rankscope.readers.gathering import parts
 from rankscope.readers.trace_file import TraceFile
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rankscope.model.categories import CATEGORY_OF_TEXT, GPU_CATEGORIES, Category, Classifier
 from rankscope.model.intervals import Int64
+from rankscope.model.parts import gather, parts
 from rankscope.model.table import CPU_DEVICE, Lane, TraceTable
 from rankscope.readers.argument_columns import ArgumentColumns
 from rankscope.readers.event_decoding import (
@@ -25,7 +26,6 @@ from rankscope.readers.event_decoding import (
     to_nanoseconds,
     whole_numbers,
 )
-from rankscope.readers.gathering import gather, parts
 from rankscope.readers.growing_column import GrowingColumn
 
 _DIGITS = re.compile(r"\d{1,18}")

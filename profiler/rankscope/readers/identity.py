@@ -14,6 +14,7 @@ import numpy as np
 
 from rankscope.errors import InputError
 from rankscope.model.categories import Category
+from rankscope.model.intervals import Int64
 from rankscope.model.manifest import MANIFEST_KEY, MANIFEST_NAME, MANIFEST_VERSION, Manifest
 from rankscope.model.run import Problem, ProcessGroup, RankSource, TraceWindow
 from rankscope.model.table import TraceTable
@@ -179,11 +180,10 @@ class _Extent:
 def _extent(window: TraceWindow) -> _Extent:
     table = window.table
     steps = _step_rows(table)
-    rows = steps if len(steps) else np.arange(len(table))
     return _Extent(
         file=window.file,
-        start_ns=int(table.start_ns[rows].min()),
-        end_ns=int(table.ends_of(rows).max()),
+        start_ns=int(table.start_ns[steps[0] if len(steps) else 0]),
+        end_ns=int((table.ends_of(steps) if len(steps) else table.end_ns).max()),
         steps=frozenset(table.names[i] for i in np.unique(table.name[steps])),
     )
 
@@ -195,11 +195,9 @@ def _why_two_runs(earlier: _Extent, later: _Extent) -> str | None:
     return f"both hold {min(shared)}" if shared else None
 
 
-def _step_rows(table: TraceTable) -> Any:
-    steps = np.array([name.startswith("ProfilerStep#") for name in table.names], bool)
-    if not steps.any():
-        return np.empty(0, np.int64)
-    return np.flatnonzero(steps[table.name] & (table.category == Category.USER_ANNOTATION))
+def _step_rows(table: TraceTable) -> Int64:
+    is_step = [name.startswith("ProfilerStep#") for name in table.names]
+    return table.rows_of_category(Category.USER_ANNOTATION, is_step)
 
 
 def _start(table: TraceTable) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from rankscope.errors import TraceSyntaxError
 from rankscope.model.categories import Classifier
 from rankscope.model.manifest import MANIFEST_KEY
+from rankscope.model.memory import give_memory_back
 from rankscope.model.run import Problem
 from rankscope.model.table import TraceTable
 from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES, ByteWindow, unpack
@@ -283,7 +284,9 @@ def _finish(
             )
         )
     problems += _bad_event_problems(name, builder.bad)
+    give_memory_back()
     table, cleaning_problems = clean_table(builder.build(base if is_time else 0), name)
+    give_memory_back()
     return TraceFile(
         name=name,
         table=table,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rankscope.correlate.device_events import leaf_operators
 from rankscope.correlate.host_path import host_waits
+from rankscope.model import parts
 from support.reading import events_of, table_of
 from support.trace_text import BACKWARD_THREAD, Row, cpu_op, kernel, launch
 
@@ -36,6 +41,35 @@ def test_operators_of_other_threads_are_not_inside() -> None:
     there = [cpu_op("a", 0, 10), cpu_op("c", 12, 1)]
     assert leaves_of(*there, cpu_op("b", 2, 3, thread=BACKWARD_THREAD)) == ["a", "b", "c"]
     assert leaves_of() == []
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 9), st.integers(0, 1)), max_size=12))
+def test_leaves_are_what_each_thread_alone_shows(operators: list[tuple[int, int, int]]) -> None:
+    """In parts of three rows: a row is one if the next does not start in it; of rows that start together the longest
+    comes first.
+    """
+    rows = [(thread, start, -length) for start, length, thread in operators]
+    rows.sort()
+    pairs = zip(rows, [*rows[1:], None], strict=False)
+    wanted = [
+        (start, -minus)
+        for (thread, start, minus), then in pairs
+        if then is None or then[0] != thread or then[1] >= start - minus
+    ]
+    with patch.object(parts, "_PART_ROWS", 3):
+        table = table_of([cpu_op("op", a, b, thread=1 + thread) for a, b, thread in operators])
+        leaves = leaf_operators(table)
+    found = zip(table.start_ns[leaves].tolist(), table.duration_ns[leaves].tolist(), strict=True)
+    assert sorted((a // 1000, b // 1000) for a, b in found) == sorted(wanted)
+
+
+def test_what_waits_are_made_of_is_looked_at_in_parts() -> None:
+    """Calls at 0.5, 1, ... 9.5 ms of 10 us, in parts of three rows: no pause is long, and then one is."""
+    calls = [launch(i, 500 * i, 10) for i in range(1, 20)]
+    with patch.object(parts, "_PART_ROWS", 3):
+        assert waits_of(cpu_op("op", 0, 10_000), *calls) == []
+        assert waits_of(cpu_op("op", 0, 10_000), *calls[:12], *calls[15:]) == [(6_010, 8_000)]
 
 
 def test_long_rows_of_the_runtime_are_waits() -> None:

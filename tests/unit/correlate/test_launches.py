@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankscope.correlate.launches import NO_ROW, find_enclosing, find_launches
+from rankscope.model import parts
 from rankscope.model.categories import Category
 from rankscope.model.table import TraceTable, empty_table
 from support.reading import table_of
@@ -83,6 +86,24 @@ def test_of_several_launches_with_one_id_the_last_before_the_kernel_counts() -> 
 def test_other_runtime_rows_are_no_launch_of_another_id() -> None:
     events = [launch(1, 10, name="cudaStreamSynchronize"), kernel("k", 30, 1, correlation=2)]
     assert launch_starts(*events) == [None]
+
+
+times_and_ids = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4)), max_size=12, unique=True)
+
+
+@settings(max_examples=200, deadline=None, database=None)
+@given(times_and_ids, times_and_ids)
+def test_launches_are_those_that_a_look_at_every_pair_finds(
+    launches: list[tuple[int, int]], kernels: list[tuple[int, int]]
+) -> None:
+    """In parts of three rows: of the launches with the id the last that starts by then, else the first."""
+    launches, kernels = sorted(launches), sorted(kernels)
+    events = [launch(id_, t, name="other" if id_ == 4 else "cudaLaunchKernel") for t, id_ in launches]
+    with patch.object(parts, "_PART_ROWS", 3):
+        found = launch_starts(*events, *(kernel("k", t, 1, correlation=id_) for t, id_ in kernels))
+    for (t, id_), start in zip(kernels, found, strict=True):
+        starts = [other for other, other_id in launches if other_id == id_ > 0]
+        assert start == max((other for other in starts if other <= t), default=min(starts, default=None))
 
 
 def test_the_innermost_holder_on_the_same_thread() -> None:

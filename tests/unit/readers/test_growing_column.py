@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankscope.readers import gathering, growing_column
-from rankscope.readers.gathering import gather
+from rankscope.model import parts
+from rankscope.model.parts import gather
+from rankscope.readers import growing_column
 from rankscope.readers.growing_column import GrowingColumn
 
 ROWS_OF_A_CHUNK = 4
@@ -82,7 +83,7 @@ def test_other_dtypes_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint32, np.int64])
 def test_gathering_part_by_part(monkeypatch: pytest.MonkeyPatch, dtype: Any) -> None:
-    monkeypatch.setattr(gathering, "_PART_ROWS", 3)
+    monkeypatch.setattr(parts, "_PART_ROWS", 3)
     column, order = np.arange(10) * 10, np.array([9, 0, 8, 1, 7, 2, 6, 3, 5, 4, 9], dtype)
     assert gather(column, order).tolist() == [90, 0, 80, 10, 70, 20, 60, 30, 50, 40, 90]
     assert gather(column[:0], order[:0]).tolist() == []

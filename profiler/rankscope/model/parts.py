@@ -1,10 +1,11 @@
-"""Columns put in order a part at a time: an index of 32 bits is copied to 64, and never the whole of it at once."""
+"""Columns taken a part at a time: of the largest files what a whole column needs on the way is most of the memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 _PART_ROWS = 1 << 18
 
@@ -14,8 +15,8 @@ def parts(length: int) -> list[slice]:
     return [slice(a, min(a + _PART_ROWS, length)) for a in range(0, length, _PART_ROWS)]
 
 
-def gather(column: Any, order: Any) -> Any:
-    """`column[order]`, for an index of any integer type.
+def gather(column: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """`column[order]`, for an index of any integer type; numpy would copy one of 32 bits to 64 as a whole.
 
     >>> gather(np.array([10, 20, 30]), np.array([2, 0, 1], np.uint32)).tolist()
     [30, 10, 20]
