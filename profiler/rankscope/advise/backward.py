@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,8 @@ _LITTLE, _MUCH = 0.2, 0.8
 _MIN_SEGMENTS = 3
 _MAX_SLOWDOWN = 4.0
 _SURE_ERRORS = 2.0
+_LOW = 0.25
+_UNEVEN = 1.1
 _MEDIAN_ERROR = 1.4826 * 1.2533  # deviation to sigma, and sigma to the error of a median, of normal values
 
 
@@ -107,8 +110,11 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
     """By what factor transfers slow compute down, and whether the trace shows it.
 
     Layers repeat: segments that end in gradients of the same sizes do the same work. Their median beside a transfer
-    over their median without one is the factor; classes count by their time. Without such pairs, or where the factor is
-    within two standard errors of 1, nothing is known: 1.
+    over their median without one is the factor; classes count by their time. Where the factor is within two standard
+    errors of 1, nothing is known: 1.
+
+    On a slow network hardly a segment is without a transfer. There the lower quartile of equal segments stands for
+    those without: what disturbs compute does so unevenly, and only ever adds time. Below a tenth it is mere scatter: 1.
     """
     with_transfer: dict[tuple[int, int], list[int]] = defaultdict(list)
     without: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -129,10 +135,20 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
             weights.append(float(sum(slow)))
             errors.append(float(np.hypot(_relative_error(slow), _relative_error(free))))
     if not ratios:
-        return 1.0, False
+        return _uneven_slowdown(with_transfer)
     factor = float(np.clip(_weighted_median(ratios, weights), 1.0, _MAX_SLOWDOWN))
     error = factor * float(np.average(errors, weights=weights)) / np.sqrt(len(errors))
     return (factor, True) if factor - 1 >= _SURE_ERRORS * error else (1.0, False)
+
+
+def _uneven_slowdown(with_transfer: Mapping[tuple[int, int], Sequence[int]]) -> tuple[float, bool]:
+    """Median over lower quartile of equal segments beside transfers; 1 and False where they differ too little."""
+    many = [slow for slow in with_transfer.values() if len(slow) >= 2 * _MIN_SEGMENTS]
+    if not many:
+        return 1.0, False
+    ratios = [float(np.median(slow) / np.quantile(slow, _LOW)) for slow in many]
+    factor = min(_weighted_median(ratios, [float(sum(slow)) for slow in many]), _MAX_SLOWDOWN)
+    return (factor, True) if factor >= _UNEVEN else (1.0, False)
 
 
 def _relative_error(values: list[int]) -> float:

@@ -174,6 +174,32 @@ def test_slowdown_is_the_ratio_of_equal_segments() -> None:
     assert slowdown_of(slowed(3)) == (1.5, True)
 
 
+def beside_throughout(lengths: Sequence[int]) -> Recorded:
+    """Equal gradients, all of whose compute is beside one transfer; the segments have these lengths."""
+    ready = [0, *np.cumsum(lengths).tolist()]
+    buckets = len(ready) // 3
+    return recorded(
+        ready=[ready],
+        cap=3 * KB,
+        started=[[0] * buckets],
+        finished=[[ready[-1] + 1000 + b for b in range(buckets)]],
+    )
+
+
+@pytest.mark.parametrize(
+    ("lengths", "slowdown"),
+    [
+        ([1000, 1500, 1500, 1000, 1500, 1500, 1000, 1500], (1.5, True)),  # a quarter of the way up: 1000
+        ([1000, 1050, 1050, 1000, 1050, 1050, 1000, 1050], (1.0, False)),  # less than a tenth
+        ([1000, 1500, 1500, 1000, 1500], (1.0, False)),  # too few to tell
+    ],
+)
+def test_without_pairs_it_is_how_unevenly_equal_segments_are_slowed(
+    lengths: list[int], slowdown: tuple[float, bool]
+) -> None:
+    assert slowdown_of([beside_throughout(lengths)]) == slowdown
+
+
 def test_slowdown_is_unknown_without_pairs() -> None:
     assert slowdown_of(slowed(1)) == (1.0, False)
     assert slowdown_of([]) == (1.0, False)
