@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -49,7 +49,7 @@ def start_workers(
     # Not fork: a parent with threads (a dashboard, a progress bar) could deadlock its children.
     context = multiprocessing.get_context("spawn")
     workers: list[Worker] = []
-    try:
+    with ExitStack() as at_the_end, ExitStack() as unless_all_is_done:
         with _environment(_FOR_WORKERS):
             for _ in range(count):
                 receive, send = context.Pipe(duplex=False)
@@ -64,16 +64,12 @@ def start_workers(
                 finally:
                     send.close()
                 workers.append(Worker(process, receive))
+                at_the_end.callback(receive.close)
+                at_the_end.callback(process.join)
+                # Whoever interrupts does not want to wait until the files at hand have been read.
+                unless_all_is_done.callback(process.terminate)
         yield tuple(workers)
-    except BaseException:
-        # Whoever interrupts does not want to wait until the files at hand have been read.
-        for worker in workers:
-            worker.process.terminate()
-        raise
-    finally:
-        for worker in workers:
-            worker.process.join()
-            worker.messages.close()
+        unless_all_is_done.pop_all()
 
 
 def messages_of(workers: Sequence[Worker]) -> Iterator[Any]:
