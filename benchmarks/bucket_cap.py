@@ -418,7 +418,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--quick", action="store_true", help="one rate and three rounds: about 4 minutes")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=3, help="measured steps per cap and round")
+    parser.add_argument("--steps", type=int, default=9, help="measured steps per cap and round")
     parser.add_argument(
         "--caps", type=lambda text: [float(c) for c in text.split(",")], default=list(CAPS_MB)
     )

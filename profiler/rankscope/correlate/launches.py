@@ -10,8 +10,11 @@ from rankscope.model.parts import parts
 from rankscope.model.table import TraceTable
 
 NO_ROW = -1
-ROW_BITS = 40
-"""Bits for a row where a row and a number are sorted as one number, in place: of large files that spares memory."""
+ROW_BITS = 32
+"""Bits for a row where a row and a number are sorted as one number, in place: of large files that spares memory.
+
+Both fit: a file of `DEFAULT_MAX_UNPACKED_BYTES` has fewer rows than 2**32, and launches fewer kernels than 2**31.
+"""
 
 
 def find_launches(table: TraceTable, rows: Int64) -> Int64:

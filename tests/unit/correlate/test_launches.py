@@ -8,10 +8,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankscope.correlate.launches import NO_ROW, find_enclosing, find_launches
+from rankscope.correlate.launches import NO_ROW, ROW_BITS, find_enclosing, find_launches
 from rankscope.model import parts
 from rankscope.model.categories import Category
 from rankscope.model.table import TraceTable, empty_table
+from rankscope.readers.byte_stream import DEFAULT_MAX_UNPACKED_BYTES
 from support.reading import table_of
 from support.trace_text import Row, annotation, cpu_op, kernel, launch
 
@@ -29,6 +30,13 @@ def holders_of(table: TraceTable, name: str, holders: set[str]) -> list[str | No
     """For each row of that name the name of its holder."""
     found = find_enclosing(table, table.rows_named(frozenset(holders)), table.rows_named(frozenset({name})))
     return [None if row == NO_ROW else table.names[table.name[row]] for row in found]
+
+
+def test_rows_and_launches_of_the_largest_file_fit_into_one_number() -> None:
+    """The shortest event that is kept makes a row, and the shortest that is launched a number of its own."""
+    row, launched = b'{"ph":"X","ts":1},', b'{"ph":"X","ts":1,"cat":"kernel","args":{"correlation":1}},'
+    assert DEFAULT_MAX_UNPACKED_BYTES // len(row) < 1 << ROW_BITS
+    assert DEFAULT_MAX_UNPACKED_BYTES // len(launched) < 1 << (63 - ROW_BITS)
 
 
 def test_nothing() -> None:
