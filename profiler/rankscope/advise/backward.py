@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -14,10 +15,8 @@ from rankscope.model.intervals import Int64, IntervalSet, covered_ns, union
 _LITTLE, _MUCH = 0.2, 0.8
 _MIN_SEGMENTS = 3
 _MAX_SLOWDOWN = 4.0
-_SURE_ERRORS = 2.0
-_LOW = 0.25
+_FEW = 0.1
 _UNEVEN = 1.1
-_MEDIAN_ERROR = 1.4826 * 1.2533  # deviation to sigma, and sigma to the error of a median, of normal values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +105,15 @@ def segments(recorded: Recorded) -> tuple[Int64, Int64]:
     return duration, beside
 
 
-def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
-    """By what factor transfers slow compute down, and whether the trace shows it.
+def slowdown_of(backwards: Sequence[Recorded]) -> tuple[float, bool]:
+    """By what factor transfers slow compute down, and whether the trace shows it; else 1.
 
-    Layers repeat: segments that end in gradients of the same sizes do the same work. Their median beside a transfer
-    over their median without one is the factor; classes count by their time. Where the factor is within two standard
-    errors of 1, nothing is known: 1.
+    Layers repeat: segments that end in gradients of the same sizes do the same work. What those beside a transfer take,
+    over what as many of them take without one, is the factor. Steps are sums, so means count, but for a tenth at either
+    end.
 
-    On a slow network hardly a segment is without a transfer. There the lower quartile of equal segments stands for
-    those without: what disturbs compute does so unevenly, and only ever adds time. Below a tenth it is mere scatter: 1.
+    On a slow network hardly a segment is without a transfer. There the lowest tenth of equal segments stands for those
+    without: what disturbs compute does so unevenly, and only ever adds time. A factor below 1.1 is mere scatter then.
     """
     with_transfer: dict[tuple[int, int], list[int]] = defaultdict(list)
     without: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -127,35 +126,32 @@ def slowdown_of(backwards: list[Recorded]) -> tuple[float, bool]:
                     with_transfer[key].append(d)
                 elif d > 0 and b <= _LITTLE * d:
                     without[key].append(d)
-    ratios, weights, errors = [], [], []
-    for key, slow in with_transfer.items():
-        free = without.get(key, [])
-        if min(len(slow), len(free)) >= _MIN_SEGMENTS:
-            ratios.append(float(np.median(slow) / np.median(free)))
-            weights.append(float(sum(slow)))
-            errors.append(float(np.hypot(_relative_error(slow), _relative_error(free))))
-    if not ratios:
+    pairs = [
+        (slow, without[key])
+        for key, slow in with_transfer.items()
+        if min(len(slow), len(without[key])) >= _MIN_SEGMENTS
+    ]
+    if not pairs:
         return _uneven_slowdown(with_transfer)
-    factor = float(np.clip(_weighted_median(ratios, weights), 1.0, _MAX_SLOWDOWN))
-    error = factor * float(np.average(errors, weights=weights)) / np.sqrt(len(errors))
-    return (factor, True) if factor - 1 >= _SURE_ERRORS * error else (1.0, False)
+    slow_ns = sum(len(slow) * _mean_of_most(slow) for slow, _ in pairs)
+    free_ns = sum(len(slow) * _mean_of_most(free) for slow, free in pairs)
+    return float(np.clip(slow_ns / free_ns, 1.0, _MAX_SLOWDOWN)), True
 
 
 def _uneven_slowdown(with_transfer: Mapping[tuple[int, int], Sequence[int]]) -> tuple[float, bool]:
-    """Median over lower quartile of equal segments beside transfers; 1 and False where they differ too little."""
+    """Median over lowest tenth of equal segments beside transfers; 1 and False where they differ too little."""
     many = [slow for slow in with_transfer.values() if len(slow) >= 2 * _MIN_SEGMENTS]
     if not many:
         return 1.0, False
-    ratios = [float(np.median(slow) / np.quantile(slow, _LOW)) for slow in many]
+    ratios = [float(np.median(slow) / np.quantile(slow, _FEW)) for slow in many]
     factor = min(_weighted_median(ratios, [float(sum(slow)) for slow in many]), _MAX_SLOWDOWN)
     return (factor, True) if factor >= _UNEVEN else (1.0, False)
 
 
-def _relative_error(values: list[int]) -> float:
-    """Relative standard error of the median, from the median absolute deviation."""
-    middle = np.median(values)
-    deviation = np.median(np.abs(np.array(values) - middle))
-    return float(_MEDIAN_ERROR * deviation / middle / np.sqrt(len(values)))
+def _mean_of_most(values: Sequence[int]) -> float:
+    """Mean without the tenth of the values at either end, and at least one: a hiccup is not what is typical."""
+    cut = ceil(_FEW * len(values))
+    return float(np.sort(values)[cut : len(values) - cut].mean())
 
 
 def _weighted_median(values: list[float], weights: list[float]) -> float:

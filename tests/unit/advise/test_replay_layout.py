@@ -174,6 +174,20 @@ def test_slowdown_is_the_ratio_of_equal_segments() -> None:
     assert slowdown_of(slowed(3)) == (1.5, True)
 
 
+def test_a_hiccup_is_not_what_is_typical() -> None:
+    """Four segments of 1500 and one of 90,000 beside the transfer, 1000 each without: one at either end is left out.
+
+    Of segments that differ the mean counts: 1000, 1500, 1500, 3000, 90,000 without the ends is 2000.
+    """
+    ready = [0, *np.cumsum([1000] * 3 + [1500] * 4 + [90_000]).tolist()]
+    uneven = [0, *np.cumsum([1000] * 3 + [1000, 1500, 1500, 3000, 90_000]).tolist()]
+    for times, slowdown in ((ready, 1.5), (uneven, 2.0)):
+        run = recorded(
+            ready=[times], cap=5 * KB, started=[[3000, times[-1]]], finished=[[times[-1], times[-1] + 9]]
+        )
+        assert slowdown_of([run]) == (slowdown, True)
+
+
 def beside_throughout(lengths: Sequence[int]) -> Recorded:
     """Equal gradients, all of whose compute is beside one transfer; the segments have these lengths."""
     ready = [0, *np.cumsum(lengths).tolist()]
@@ -189,7 +203,7 @@ def beside_throughout(lengths: Sequence[int]) -> Recorded:
 @pytest.mark.parametrize(
     ("lengths", "slowdown"),
     [
-        ([1000, 1500, 1500, 1000, 1500, 1500, 1000, 1500], (1.5, True)),  # a quarter of the way up: 1000
+        ([1000, 1500, 1500, 1000, 1500, 1500, 1000, 1500], (1.5, True)),  # a tenth of the way up: 1000
         ([1000, 1050, 1050, 1000, 1050, 1050, 1000, 1050], (1.0, False)),  # less than a tenth
         ([1000, 1500, 1500, 1000, 1500], (1.0, False)),  # too few to tell
     ],
