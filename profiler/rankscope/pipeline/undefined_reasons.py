@@ -153,7 +153,7 @@ ADVICE_REASONS = {
     "saving_ns": "no other cap is recommended",
     "saving_ratio": "no other cap is recommended",
     "replay_error_ratio": "nothing was replayed",
-    "compute_slowdown": "too few equal layers ran beside a transfer and without one, and those beside one took about as long",
+    "compute_slowdown": "too few equal layers ran both beside a transfer and without, or they took about as long",
     "transfer_slowdown": "only a calibration shows how fast transfers are without compute beside them",
     "network": "no network was fitted",
 }
