@@ -46,6 +46,12 @@ def test_messages_of_several_come_until_all_have_ended() -> None:
     assert [worker.was_killed for worker in workers] == [False, False]
 
 
+def test_workers_finish_what_they_do_where_the_block_ends_before_them() -> None:
+    with start_workers(2, say, "a") as workers:
+        pass
+    assert [worker.process.exitcode for worker in workers] == [0, 0]
+
+
 def be_interrupted(started: list[Worker]) -> None:
     with start_workers(2, say_and_sleep, "a") as workers:
         started += workers
